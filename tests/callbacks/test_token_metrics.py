@@ -262,7 +262,7 @@ def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(
 ) -> None:
     callback, names = Perplexity(), list[str]()
     ratio = SimpleNamespace(update_called=False, compute=lambda: torch.tensor(value), reset=lambda: None)
-    callback.ratios = {"val": ratio}
+    callback.metrics = {"val": ratio}
     trainer = SimpleNamespace(world_size=world_size)
     callback.on_validation_epoch_end(trainer, SimpleNamespace(trainer=trainer, log=lambda name, _: names.append(name)))
     assert names == logged

@@ -13,6 +13,7 @@ from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification
+from firstlight.lit.cards import refuse_other_readings
 from firstlight.lit.checkpoint import CARD
 from firstlight.lit.networks import build_network
 from firstlight.networks import ClassifierConfig
@@ -77,11 +78,11 @@ def test_data_with_other_evidence_is_refused(module: Classification, folder: Pat
     other = reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11, evidence_shrinkage=1.0)
     other.ensure_setup()
     with pytest.raises(UserError, match="the data does not have the evidence that the network was trained with"):
-        module._refuse_other_readings(other.val_dataloader())
+        refuse_other_readings(module.card, other.val_dataloader())
 
 
 def test_data_with_the_same_evidence_is_read(module: Classification, data: ReviewData) -> None:
-    module._refuse_other_readings([data.train_dataloader(), data.val_dataloader()])
+    refuse_other_readings(module.card, [data.train_dataloader(), data.val_dataloader()])
 
 
 def test_a_network_of_ones_own_must_take_the_features() -> None:

@@ -12,6 +12,7 @@ from firstlight.callbacks.throughput import Throughput as Throughput
 from firstlight.callbacks.token_metrics import LastPosition as LastPosition
 from firstlight.callbacks.token_metrics import Perplexity as Perplexity
 from firstlight.callbacks.token_metrics import TokenAccuracy as TokenAccuracy
+from firstlight.callbacks.torch_metric import TorchMetric as TorchMetric
 from firstlight.callbacks.training_evaluation import TrainingEvaluation as TrainingEvaluation
 from firstlight.classifier.accuracy import Accuracy as Accuracy
 from firstlight.classifier.confusion_matrix import ConfusionMatrix as ConfusionMatrix

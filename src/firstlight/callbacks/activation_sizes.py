@@ -50,9 +50,7 @@ class ActivationSizes(Callback):
             layers = layers_of(pl_module.network)  # type: ignore[arg-type]  # a Module
             self._hooks = [layer.register_forward_hook(self._keeping(name)) for name, layer in layers.items()]
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()

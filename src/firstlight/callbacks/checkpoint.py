@@ -59,9 +59,7 @@ class BestAndLast(Checkpoint):
         self.saved_step = -1
         self.is_saving = False
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         every, step = self.every_n_train_steps, trainer.global_step
         if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return

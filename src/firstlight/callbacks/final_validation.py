@@ -38,9 +38,7 @@ class FinalValidation(Callback):
         if batch_idx % trainer.accumulate_grad_batches == 0:
             set_steps_done(trainer, trainer.global_step)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if not trainer.enable_validation or not ends_a_step(trainer, batch_idx):
             return
         is_last_epoch = trainer.current_epoch + 1 == trainer.max_epochs

@@ -199,9 +199,7 @@ class RangeTest(Callback):
             group["lr"] = own * rate / self.base
         self._rate = rate
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._total += float(outputs["loss"]) * trainer.accumulate_grad_batches  # Lightning has divided it
         self._batches += 1
         if not ends_a_step(trainer, batch_idx):

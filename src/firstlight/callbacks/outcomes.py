@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.data.tables import IGNORED
 from firstlight.runs.outcomes import Outcomes, key_of, write_outcomes
 
@@ -17,7 +18,7 @@ PIECE = 256  # predictions in a unit of a long text, whatever the context is
 FILES = {"val": "validation.npz", "test": "test.npz"}
 
 
-class WriteOutcomes(Callback):
+class WriteOutcomes(EvaluationCallback):
     """Write the losses and hits of each text of `Trainer.validate` as `validation.npz`, those of a test as `test.npz`.
 
     A unit is a text, a pair of sentences, or PIECE consecutive predictions of a long text. The validations within a
@@ -28,29 +29,10 @@ class WriteOutcomes(Callback):
         self.folder = folder
         self.parts: list[dict[str, Tensor]] = []
 
-    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def begin_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         self.parts = []
 
-    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.parts = []
-
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._add(trainer, outputs, batch)
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._add(trainer, outputs, batch)
-
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("val")
-
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("test")
-
-    def _add(self, trainer: Trainer, outputs: Any, batch: Any) -> None:
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         if trainer.state.fn is TrainerFn.FITTING or trainer.world_size > 1 or not isinstance(outputs, dict):
             return
         if "probabilities" in outputs:
@@ -61,7 +43,7 @@ class WriteOutcomes(Callback):
             return  # the steps of a module of the user return something else
         self.parts.append({name: numbers.cpu() for name, numbers in part.items()})
 
-    def _finish(self, stage: str) -> None:
+    def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         parts, self.parts = self.parts, []
         if parts:
             found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}

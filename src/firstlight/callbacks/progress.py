@@ -14,6 +14,7 @@ from rich.constrain import Constrain
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from firstlight.callbacks.checkpoint import best_and_last
+from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.console import is_watched, terminal
 from firstlight.lit.running_mean import TrainingLoss
 
@@ -23,7 +24,7 @@ SECONDS_BETWEEN = 1.0  # two updates, at the longest
 MARGIN = 4  # columns that stay free at the right, for the ^C that a terminal shows at the end of the line
 
 
-class ProgressBar(LightningProgressBar):
+class ProgressBar(EvaluationCallback, LightningProgressBar):
     """Show one line on a terminal that says how far the training is, or the validation or test within it.
 
     The line has the epoch, the step, the steps per second, the loss and the time left. What is printed or logged
@@ -72,34 +73,22 @@ class ProgressBar(LightningProgressBar):
         if self._line is not None:
             self._line.name(_epoch(trainer))
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        if self._line is None or not self._line.is_due(batch_idx, self.refresh_rate):
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if self._line is None or not self._line.is_due(batch_idx + 1, self.refresh_rate):
             return
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         self._line.show(trainer.global_step, None if loss is None else float(loss) * trainer.accumulate_grad_batches)
 
-    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._begin("validation", sum(trainer.num_val_batches))
+    def begin_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        self._evaluated = 0
+        self._begin("test" if stage == "test" else "validation", sum(getattr(trainer, f"num_{stage}_batches")))
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._evaluated(batch_idx)
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
+        self._evaluated += 1
+        if self._line is not None and self._line.is_due(self._evaluated, self.refresh_rate):
+            self._line.show(self._evaluated)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._end()
-
-    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._begin("test", sum(trainer.num_test_batches))
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._evaluated(batch_idx)
-
-    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         self._end()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -118,10 +107,6 @@ class ProgressBar(LightningProgressBar):
                 return
             self._line = _Line()
         self._line.begin(name, total, completed, unit)
-
-    def _evaluated(self, batch_idx: int) -> None:
-        if self._line is not None and self._line.is_due(batch_idx, self.refresh_rate):
-            self._line.show(batch_idx + 1)
 
     def _end(self) -> None:
         """Show the loop around the one that has ended, or nothing any more."""
@@ -179,9 +164,9 @@ class _Line(Progress):
         """Name the innermost loop."""
         self.update(self.loops[-1], description=name)
 
-    def is_due(self, batch_idx: int, refresh_rate: int) -> bool:
-        """Return whether the line is to be updated after this batch."""
-        return (batch_idx + 1) % refresh_rate == 0 or time.perf_counter() - self._shown_at >= SECONDS_BETWEEN
+    def is_due(self, num_batches: int, refresh_rate: int) -> bool:
+        """Return whether the line is to be updated after this number of batches."""
+        return num_batches % refresh_rate == 0 or time.perf_counter() - self._shown_at >= SECONDS_BETWEEN
 
     def show(self, completed: int, loss: float | None = None) -> None:
         """Show how far the innermost loop is."""

@@ -79,9 +79,7 @@ class StopAtStepEnd(Callback):
     def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._listen(trainer)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if ends_a_step(trainer, batch_idx):
             self._agree(trainer)
             checkpoint = best_and_last(trainer)

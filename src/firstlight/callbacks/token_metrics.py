@@ -3,14 +3,14 @@
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 from torchmetrics import Metric
 
+from firstlight.callbacks.evaluation import MetricCallback
 from firstlight.callbacks.publish import data_if_any, data_of, named_batch
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
-STAGES = ("val", "test")
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 
 
@@ -33,11 +33,14 @@ class Ratio(Metric):
         return self.total / self.count
 
 
-class TokenMetric(Callback):
+class TokenMetric(MetricCallback):
     """Base class of metrics that are a ratio, one for validation and one for test."""
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.ratios = {stage: Ratio().to(trainer.strategy.root_device) for stage in STAGES}
+    def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Ratio:
+        return Ratio()
+
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
+        super().add_batch(trainer, pl_module, stage, outputs, named_batch(batch))
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         """Add a batch to the ratio."""
@@ -47,31 +50,10 @@ class TokenMetric(Callback):
         """Return the metrics of a ratio's value. Their names have no `val/` or `test/`."""
         raise NotImplementedError
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self.add(self.ratios["val"], outputs, named_batch(batch))
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self.add(self.ratios["test"], outputs, named_batch(batch))
-
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("val", pl_module)
-
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("test", pl_module)
-
-    def _finish(self, stage: str, pl_module: LightningModule) -> None:
-        ratio = self.ratios[stage]
-        if not ratio.update_called and pl_module.trainer.world_size == 1:
-            return
-        found = ratio.compute()  # every process takes part, also one without a batch
-        if ratio.update_called or not found.isnan():
-            for name, value in self.named(found).items():
-                pl_module.log(f"{stage}/{name}", value)
-        ratio.reset()
+    def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Tensor) -> None:
+        if self.metrics[stage].update_called or not value.isnan():
+            for name, number in self.named(value).items():
+                pl_module.log(f"{stage}/{name}", number)
 
 
 class Perplexity(TokenMetric):
@@ -104,9 +86,7 @@ class Perplexity(TokenMetric):
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"perplexity": value.exp()}
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
         self.training.add(outputs.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
@@ -144,9 +124,7 @@ class TokenAccuracy(TokenMetric):
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"accuracy": value}
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if is_logging_step(trainer, batch_idx):
             batch = named_batch(batch)
             hits = outputs["logits"].argmax(dim=-1) == batch.targets

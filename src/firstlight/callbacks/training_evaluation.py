@@ -57,9 +57,7 @@ class TrainingEvaluation(Callback):
         for logger in trainer.loggers:
             logger.log_metrics({**values, "epoch": 0}, step=0)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         is_last_step = ends_a_step(trainer, batch_idx) and trainer.global_step == trainer.max_steps
         if trainer.is_last_batch or is_last_step:
             loader = data_of(trainer, self).training_split_loader()

@@ -2,11 +2,12 @@
 
 from typing import Any, NamedTuple, Self
 
-import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
+from torch import Tensor
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
+from firstlight.callbacks.evaluation import MetricCallback
 from firstlight.callbacks.publish import data_if_any, named_batch
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
@@ -36,16 +37,25 @@ class Classes(NamedTuple):
         labels = card["config"].get("data", {}).get("labels")
         return cls(list(card["class_names"]), labels == Labels.stars.name)
 
-    @classmethod
-    def numbered(cls, count: int) -> Self:
-        """Return classes whose names are their numbers, from 0."""
-        return cls([str(i) for i in range(count)], are_ordered=False)
+
+class ClassMetric(MetricCallback):
+    """Base class of callbacks that compare the predicted classes with the true ones."""
+
+    def metric_of(self, classes: Classes) -> Metric | MetricCollection:
+        """Return a metric of predicted and true classes, both (n,)."""
+        raise NotImplementedError
+
+    def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Metric | MetricCollection | None:
+        classes = Classes.of(trainer, pl_module)
+        if classes is None and outputs is not None:  # the first batch shows the number of classes
+            classes = Classes([str(i) for i in range(outputs["probabilities"].shape[1])], are_ordered=False)
+        return None if classes is None else self.metric_of(classes)
+
+    def add(self, metric: Any, outputs: Any, batch: Any) -> None:
+        metric.update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
 
 
-STAGES = ("val", "test")
-
-
-class Accuracy(Callback):
+class Accuracy(ClassMetric):
     """Log the accuracy and the macro F1 score of a classifier.
 
     In validation it logs `val/accuracy`, `val/macro_f1` and, for ordered classes such as stars,
@@ -66,16 +76,16 @@ class Accuracy(Callback):
     """
 
     def __init__(self) -> None:
-        self.metrics: dict[str, MetricCollection] = {}
         self.training = RunningMean()
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        classes = Classes.of(trainer, pl_module)
-        self.metrics = {} if classes is None else _metrics(classes, trainer.strategy.root_device)
+    def metric_of(self, classes: Classes) -> MetricCollection:
+        return classification_metrics(len(classes.names), are_ordered=classes.are_ordered)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: dict[str, Tensor]) -> None:
+        for name, number in value.items():
+            pl_module.log(f"{stage}/{name}", number, prog_bar=name == "accuracy", sync_dist=True)  # all processes agree
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         logits = outputs["logits"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
         targets = named_batch(batch).targets
@@ -83,45 +93,11 @@ class Accuracy(Callback):
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._update("val", outputs)
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._update("test", outputs)
-
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log("val", pl_module)
-
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log("test", pl_module)
-
     def state_dict(self) -> dict[str, Any]:
         return self.training.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.load_state_dict(state_dict)
-
-    def _update(self, stage: str, outputs: Any) -> None:
-        probabilities = outputs["probabilities"]
-        if not self.metrics:  # the first batch shows the number of classes
-            self.metrics = _metrics(Classes.numbered(probabilities.shape[1]), probabilities.device)
-        self.metrics[stage].update(probabilities.argmax(dim=1), outputs["targets"])
-
-    def _log(self, stage: str, pl_module: LightningModule) -> None:
-        values = self.metrics[stage].compute()
-        self.metrics[stage].reset()
-        for name, value in values.items():
-            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # all processes agree
-
-
-def _metrics(classes: Classes, device: torch.device) -> dict[str, MetricCollection]:
-    """Return the metrics of some classes, one collection for val and one for test."""
-    collection = classification_metrics(len(classes.names), are_ordered=classes.are_ordered).to(device)
-    return {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
 
 
 def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:

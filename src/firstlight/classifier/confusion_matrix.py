@@ -6,23 +6,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from rich.measure import Measurement
 from rich.table import Table
+from torch import Tensor
 from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
-from firstlight.classifier.accuracy import Classes
+from firstlight.classifier.accuracy import Classes, ClassMetric
 from firstlight.console import terminal
 
 NAMES = {"val": "validation", "test": "test"}
 
 
-class ConfusionMatrix(Callback):
+class ConfusionMatrix(ClassMetric):
     """Make a confusion matrix of every validation and test.
 
     During `Trainer.fit`, the matrix is sent to the loggers that can show figures. `Trainer.validate` and `Trainer.test`
@@ -50,44 +51,13 @@ class ConfusionMatrix(Callback):
     def __init__(self, folder: str, most_printed: int = 20) -> None:
         self.folder, self.most_printed = Path(folder), most_printed
         self.class_names: list[str] = []
-        self.counts: dict[str, MulticlassConfusionMatrix] = {}
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        classes = Classes.of(trainer, pl_module)
-        self.counts = {}
-        if classes is not None:
-            self._count(classes, trainer.strategy.root_device)
-
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._update("val", outputs)
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._update("test", outputs)
-
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("val", trainer)
-
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish("test", trainer)
-
-    def _count(self, classes: Classes, device: torch.device) -> None:
-        """Set the classes, and start to count."""
+    def metric_of(self, classes: Classes) -> MulticlassConfusionMatrix:
         self.class_names = classes.names
-        self.counts = {stage: MulticlassConfusionMatrix(len(classes.names)).to(device) for stage in NAMES}
+        return MulticlassConfusionMatrix(len(classes.names))
 
-    def _update(self, stage: str, outputs: Any) -> None:
-        probabilities = outputs["probabilities"]
-        if not self.counts:  # the first batch shows the number of classes
-            self._count(Classes.numbered(probabilities.shape[1]), probabilities.device)
-        self.counts[stage].update(probabilities.argmax(dim=1), outputs["targets"])
-
-    def _finish(self, stage: str, trainer: Trainer) -> None:
-        counts = self.counts[stage].compute().cpu().numpy()
-        self.counts[stage].reset()
+    def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Tensor) -> None:
+        counts = value.cpu().numpy()
         if not trainer.is_global_zero or trainer.sanity_checking:
             return
         is_final = trainer.state.fn is not TrainerFn.FITTING

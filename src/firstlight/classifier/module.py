@@ -11,7 +11,7 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.lit.cards import Checks, are_names, one_of, unless_missing
-from firstlight.lit.losses import classification_loss, disagreement, probabilities
+from firstlight.lit.losses import LossFunction, classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -56,6 +56,7 @@ class Classification(Training):
         optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
         class_weights: The weight of each class in the training loss, (classes,).
         label_smoothing: The share of every target that is spread evenly over all classes, at least 0 and below 1.
         ordinal_smoothing: How strongly neighboring classes share a target, for ordered classes such as stars, as in
@@ -96,6 +97,7 @@ class Classification(Training):
         optimizer: OptimizerFactory | None = None,
         schedule: ScheduleFactory | None = None,
         *,
+        loss: LossFunction | None = None,
         class_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
         ordinal_smoothing: float = 0.0,
@@ -105,7 +107,7 @@ class Classification(Training):
         for name, value in (("ordinal_smoothing", ordinal_smoothing), ("r_drop", r_drop)):
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name}={value} must be a finite number, 0 or above")
-        super().__init__(network, optimizer, schedule)
+        super().__init__(network, optimizer, schedule, loss=loss)
         self.class_weights: Tensor | None
         self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
         self.register_buffer("class_weights", class_weights, persistent=False)
@@ -129,14 +131,6 @@ class Classification(Training):
             again = self.network(*batch.inputs)
             loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
         return {"loss": loss, "logits": logits.detach()}
-
-    def validation_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
-        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
-        return self.evaluate(batch, "val")
-
-    def test_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
-        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
-        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
         """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
@@ -164,11 +158,12 @@ class Classification(Training):
 
     def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
         loss = classification_loss(
-            logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing
+            logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing, self.loss
         )
         return self.distilled(loss, logits, batch)
 
     def measure(self, batch: ReviewBatch) -> Measured:
+        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
         batch = review_batch(batch)
         logits = self.network(*batch.inputs)
         loss = classification_loss(logits, batch.targets)

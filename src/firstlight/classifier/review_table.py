@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
+from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.data.labels import STARS
 from firstlight.files.rows import write_rows
@@ -14,7 +15,7 @@ from firstlight.files.rows import write_rows
 LONGEST_TEXT = 2000  # the largest number of characters that are shown
 
 
-class ReviewTable(Callback):
+class ReviewTable(EvaluationCallback):
     """Log the first texts of the test split with their labels and predictions, as the table `test/reviews`.
 
     The same rows are written to `test.csv`: the text, its stars or label, the predicted class and the probability of
@@ -52,10 +53,8 @@ class ReviewTable(Callback):
         rows = data_of(trainer, self).rows("test")[: self.num_reviews].tolist()
         self._wanted = set(rows) if trainer.is_global_zero else set()
 
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        if not self._wanted:
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
+        if stage != "test" or not self._wanted:
             return
         probabilities: Tensor = outputs["probabilities"]
         wanted = torch.tensor([row in self._wanted for row in batch.rows.tolist()])

@@ -11,7 +11,7 @@ from firstlight.generator.data import StreamData
 from firstlight.generator.options import GeneratorConfig
 from firstlight.generator.writing import Writer
 from firstlight.lit.cards import Checks, of_type
-from firstlight.lit.losses import token_losses
+from firstlight.lit.losses import LossFunction, mean_loss, token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -30,6 +30,7 @@ class Generation(Training):
         optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
         writing: The options with which `Trainer.predict` writes: those of `firstlight.load(run).generate`, such as
             `{"tokens": 200, "temperature": 0.8, "seed": 1}`.
 
@@ -58,9 +59,10 @@ class Generation(Training):
         optimizer: OptimizerFactory | None = None,
         schedule: ScheduleFactory | None = None,
         *,
+        loss: LossFunction | None = None,
         writing: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(network, optimizer, schedule)
+        super().__init__(network, optimizer, schedule, loss=loss)
         self.writing = {} if writing is None else dict(writing)
 
     def forward(self, token_ids: Tensor) -> Tensor:
@@ -68,23 +70,17 @@ class Generation(Training):
         return self.network(token_ids)
 
     def training_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+        """Return the `loss`, the cross entropy without a teacher as `token_loss`, and the `logits` of one batch.
 
         The losses are in nats per token. The logits are (batch, length, vocab_size).
         """
         batch = token_batch(batch)
         logits = self.network(batch.token_ids)
-        token_loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        loss = self.distilled(token_loss, logits.flatten(0, 1), batch)
+        of_targets, targets = logits.flatten(0, 1), batch.targets.flatten()
+        token_loss = F.cross_entropy(of_targets, targets)
+        loss = token_loss if self.loss is None else mean_loss(self.loss, of_targets, targets)
+        loss = self.distilled(loss, of_targets, batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
-
-    def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
-        return self.evaluate(batch, "val")
-
-    def test_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
-        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: PromptBatch) -> list[str]:
         """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
@@ -120,6 +116,7 @@ class Generation(Training):
         return Writer(network, tokenizer, self.card["separator_id"], is_of_plays)
 
     def measure(self, batch: TokenBatch) -> Measured:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
         batch = token_batch(batch)
         logits = self.network(batch.token_ids)
         losses = token_losses(logits, batch.targets)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 
@@ -177,3 +178,41 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each)
+
+
+def refuse_other_readings(card: dict[str, Any] | None, loaders: Any) -> None:
+    """Raise UserError if the data module of a loader has a different vocabulary or different classes than a card."""
+    for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
+        reading = getattr(loader, "reading", None)
+        if reading is None or card is None:
+            continue
+        other = [name for name, value in reading().items() if not _is_same(value, card.get(name))]
+        if other:
+            what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
+            raise UserError(
+                f"the data does not have the {what} that the network was trained with; "
+                "call data.use_vocabulary_of(module) right after creating the data module"
+            )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Return whether two values of cards are equal. Of two tables, the tensors with common names are compared."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())
+    return bool(value == other)
+
+
+def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the card of a checkpoint: plain types and tensors with which the run can be read without its data.
+
+    config: `model`, the options of the network, None for a network of the user; `data`, those of the data module.
+    """
+    return {
+        "task": None,
+        "config": {"context_length": data.options.context_length, **config},
+        "network": kind,
+        "tokenizer": data.tokenizer.to_json(),
+        **data.card(),
+        "data_source": data.source.kind.value,
+        "data_fingerprint": data.source.fingerprint,
+    }

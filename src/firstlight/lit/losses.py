@@ -1,10 +1,15 @@
 """Probabilities and losses of logits, for two classes or more."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from firstlight.data.tables import IGNORED
+from firstlight.errors import UserError
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]  # logits (n, classes), targets (n,) -> the loss of each target (n,)
 
 
 def probabilities(logits: Tensor) -> Tensor:
@@ -34,6 +39,7 @@ def classification_loss(
     class_weights: Tensor | None = None,
     label_smoothing: float = 0.0,
     ordinal_smoothing: float = 0.0,
+    loss: LossFunction | None = None,
 ) -> Tensor:
     """Return the mean loss of a batch in nats: binary cross entropy for one logit, otherwise cross entropy.
 
@@ -45,9 +51,15 @@ def classification_loss(
         label_smoothing: The share of every target that is spread evenly over all classes (Szegedy et al. 2016).
         ordinal_smoothing: For ordered classes, such as stars. A class at distance d from the true one gets
             exp(-d / ordinal_smoothing) of its share (Díaz & Marathe 2019). 0 disables it.
+        loss: A function that is used in place of the cross entropy. It accepts logits, (batch, classes), also for two
+            classes, and targets, (batch,), and returns the loss of each target, (batch,). With smoothing, the loss of a
+            text is the mean over the classes by their shares.
 
     Returns:
         A scalar.
+
+    Raises:
+        UserError: If `loss` does not return one number for each target.
 
     Example:
         >>> import torch
@@ -57,11 +69,16 @@ def classification_loss(
         >>> classification_loss(torch.zeros(3, 5), torch.tensor([0, 4, 2]), label_smoothing=0.1)  # ln 5
         tensor(1.6094)
     """
-    if ordinal_smoothing == 0 and logits.shape[1] > 1:
+    if loss is None and ordinal_smoothing == 0 and logits.shape[1] > 1:
         return F.cross_entropy(logits, targets, weight=class_weights, label_smoothing=label_smoothing)
     num_classes = max(2, logits.shape[1])
     shares = soft_targets(num_classes, label_smoothing, ordinal_smoothing).to(logits)[targets]  # (batch, classes)
-    if logits.shape[1] == 1:
+    if loss is not None and not label_smoothing and not ordinal_smoothing:
+        losses = losses_by(loss, two_logits(logits), targets)
+    elif loss is not None:
+        of_classes = [losses_by(loss, two_logits(logits), torch.full_like(targets, i)) for i in range(num_classes)]
+        losses = (shares * torch.stack(of_classes, dim=1)).sum(dim=1)
+    elif logits.shape[1] == 1:
         losses = F.binary_cross_entropy_with_logits(logits.squeeze(1), shares[:, 1], reduction="none")
     else:
         losses = F.cross_entropy(logits, shares, reduction="none")
@@ -69,6 +86,20 @@ def classification_loss(
         return losses.mean()
     weights = class_weights[targets]
     return (losses * weights).sum() / weights.sum()
+
+
+def losses_by(loss: LossFunction, logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the loss of each target by a function of the user, (n,). logits: (n, classes); targets: (n,).
+
+    Raises UserError if it does not return one number for each target.
+    """
+    losses = loss(logits, targets)
+    if losses.shape != targets.shape:
+        raise UserError(
+            f"module.loss returns a tensor of shape {tuple(losses.shape)}, but must return the loss of each of the "
+            f"{len(targets)} targets; leave out the mean, as with reduction='none'"
+        )
+    return losses
 
 
 def soft_targets(num_classes: int, label_smoothing: float, ordinal_smoothing: float) -> Tensor:
@@ -95,6 +126,14 @@ def disagreement(logits: Tensor, others: Tensor) -> Tensor:
 def two_logits(logits: Tensor) -> Tensor:
     """Return (batch, 1), the logit of the second of two classes, as (batch, 2). Other logits are unchanged."""
     return F.pad(logits, (1, 0)) if logits.shape[1] == 1 else logits
+
+
+def mean_loss(loss: LossFunction, logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean loss by a function of the user, a scalar, 0 without targets.
+
+    logits: (n, classes); targets: (n,). Raises UserError if it does not return one number for each target.
+    """
+    return losses_by(loss, logits, targets).sum() / max(len(targets), 1)
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:

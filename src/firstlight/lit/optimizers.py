@@ -1,10 +1,11 @@
 """Groups of parameters of an optimizer: with weight decay, without it, matrices for Muon, and hidden matrices of µP."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from torch import nn
-from torch.optim import Adam, Optimizer
+from torch.optim import Adam, AdamW, Optimizer
 
 from firstlight.errors import UserError
 from firstlight.lit.muon import MuonAdamW
@@ -12,6 +13,11 @@ from firstlight.networks.block import Block
 from firstlight.networks.parametrization import hidden_layers, width_multiplier
 
 OptimizerFactory = Callable[[Iterable[Any]], Optimizer]
+
+
+def default_optimizer(lr: float = 1e-3) -> OptimizerFactory:
+    """Return AdamW as in conf/optimizer/adamw.yaml, but not fused, which not every device and precision supports."""
+    return partial(AdamW, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
 
 
 def build_optimizer(network: nn.Module, factory: OptimizerFactory) -> Optimizer:

@@ -87,9 +87,7 @@ class TrainingLoss(Callback):
         self.every_epoch = every_epoch
         self.times_logged = 0
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self.mean.add(
             outputs["loss"] * trainer.accumulate_grad_batches
         )  # Lightning returns the loss divided by this number

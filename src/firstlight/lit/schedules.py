@@ -34,6 +34,11 @@ def total_steps(trainer: Trainer) -> int:
     return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
 
 
+def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
+    """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
+    return cosine(optimizer, total_steps, warmup_steps=min(100, total_steps // 10))
+
+
 def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
     """Return a schedule that keeps the optimizer's learning rate after a linear warm-up.
 

@@ -3,42 +3,34 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-import torch
 from lightning.pytorch import Callback, LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.lit.cards import Checks, check_content, kind_of
+from firstlight.lit.cards import Checks, card_of, check_content, kind_of, refuse_other_readings
 from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
+from firstlight.lit.losses import LossFunction
 from firstlight.lit.networks import build_network, plain
-from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
+from firstlight.lit.optimizers import OptimizerFactory, build_optimizer, default_optimizer
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.saved_networks import network_of_checkpoint
-from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
+from firstlight.lit.schedules import ScheduleFactory, default_schedule, total_steps
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
-LONGEST_WARMUP = 100  # steps
-
-
-def default_optimizer(lr: float = 1e-3) -> OptimizerFactory:
-    """Return AdamW as in conf/optimizer/adamw.yaml, but not fused, which not every device and precision supports."""
-    return partial(torch.optim.AdamW, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
-
-
-def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
-    """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
-    return cosine(optimizer, total_steps, warmup_steps=min(LONGEST_WARMUP, total_steps // 10))
+EXAMPLES = {  # of arguments that are functions
+    "optimizer": "functools.partial(torch.optim.AdamW, lr=1e-3)",
+    "schedule": "functools.partial(firstlight.lit.cosine, warmup_steps=100)",
+    "loss": "torch.nn.CrossEntropyLoss(reduction='none')",
+}
 
 
 class Measured(NamedTuple):
@@ -57,7 +49,8 @@ class Training(LightningModule):
     """The base class of the LightningModules of firstlight: a network, its optimizer and its schedule.
 
     Subclasses such as `Classification`, `Generation` and `Translation` add the loss. They log `train/loss`, `val/loss`
-    and `test/loss`. All other metrics are callbacks.
+    and `test/loss`. All other metrics are callbacks. `val/loss` and `test/loss` are always the cross entropy, so that
+    runs with different losses can be compared.
 
     Args:
         network: The network to train.
@@ -67,6 +60,8 @@ class Training(LightningModule):
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses the default: a warm-up over a tenth
             of the steps, at most 100, and a cosine.
+        loss: A function that the training minimizes in place of the cross entropy. It accepts logits (n, classes) and
+            targets (n,), without padding, and returns the loss of each target (n,). None uses the cross entropy.
 
     Attributes:
         network: The network.
@@ -76,11 +71,11 @@ class Training(LightningModule):
         kind: The kind of network, such as `classifier`.
 
     Raises:
-        TypeError: If `optimizer` or `schedule` is not a function.
+        TypeError: If `optimizer`, `schedule` or `loss` is not a function.
 
     Example:
         >>> import torch
-        >>> from functools import cached_property, partial
+        >>> from functools import partial
         >>> from firstlight.data import ReviewData
         >>> from firstlight.lit import Classification, Training, linear
         >>> data = ReviewData(path="reviews.csv", labels="binary")
@@ -98,17 +93,21 @@ class Training(LightningModule):
     distillation: Distillation | None = None
 
     def __init__(
-        self, network: nn.Module, optimizer: OptimizerFactory | None = None, schedule: ScheduleFactory | None = None
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory | None = None,
+        schedule: ScheduleFactory | None = None,
+        *,
+        loss: LossFunction | None = None,
     ) -> None:
         super().__init__()
-        given: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule}
+        given: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule, "loss": loss}
         for name, value in given.items():
             if value is not None and not callable(value):
                 shown = repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
-                raise TypeError(
-                    f"{name}={shown} must be a function, such as functools.partial(torch.optim.AdamW, lr=1e-3)"
-                )
+                raise TypeError(f"{name}={shown} must be a function, such as {EXAMPLES[name]}")
         self.network = network
+        self.loss = loss
         self.optimizer_factory = default_optimizer() if optimizer is None else optimizer
         self.schedule_factory = default_schedule if schedule is None else schedule
 
@@ -235,33 +234,19 @@ class Training(LightningModule):
 
     def on_train_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        self._refuse_other_readings(self.trainer.train_dataloader)
+        refuse_other_readings(self.card, self.trainer.train_dataloader)
 
     def on_validation_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        self._refuse_other_readings(self.trainer.val_dataloaders)
+        refuse_other_readings(self.card, self.trainer.val_dataloaders)
 
     def on_test_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        self._refuse_other_readings(self.trainer.test_dataloaders)
+        refuse_other_readings(self.card, self.trainer.test_dataloaders)
 
     def on_predict_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        self._refuse_other_readings(self.trainer.predict_dataloaders)
-
-    def _refuse_other_readings(self, loaders: Any) -> None:
-        """Raise UserError if the data module of a loader has a different vocabulary or different classes."""
-        for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
-            reading = getattr(loader, "reading", None)
-            if reading is None or self.card is None:
-                continue
-            other = [name for name, value in reading().items() if not _is_same(value, self.card.get(name))]
-            if other:
-                what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
-                raise UserError(
-                    f"the data does not have the {what} that the network was trained with; "
-                    "call data.use_vocabulary_of(module) right after creating the data module"
-                )
+        refuse_other_readings(self.card, self.trainer.predict_dataloaders)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Put the card into the checkpoint."""
@@ -287,8 +272,15 @@ class Training(LightningModule):
         """Return the loss of a batch and what metrics need. It logs nothing."""
         raise NotImplementedError
 
-    def evaluate(self, batch: Any, stage: str) -> dict[str, Tensor]:
-        """Measure a batch and log its loss. Return the outputs. stage: `val` or `test`."""
+    def validation_step(self, batch: Any) -> dict[str, Tensor]:
+        """Log `val/loss`, and return the outputs of `measure`."""
+        return self._evaluate(batch, "val")
+
+    def test_step(self, batch: Any) -> dict[str, Tensor]:
+        """Log `test/loss`, and return the outputs of `measure`."""
+        return self._evaluate(batch, "test")
+
+    def _evaluate(self, batch: Any, stage: str) -> dict[str, Tensor]:
         outputs, weight = self.measure(batch)
         self.log_loss(stage, outputs["loss"], weight)
         return outputs
@@ -323,26 +315,3 @@ class Training(LightningModule):
                 raise TypeError(f"{name} applies to firstlight's network only; leave it out with your own network")
         own = {name: value for name, value in options.items() if name in of_module}
         return {name: value for name, value in options.items() if name in of_network}, own
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    """Return whether two values of cards are equal. Of two tables, the tensors with common names are compared."""
-    if isinstance(value, dict) and isinstance(other, dict):
-        return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())
-    return bool(value == other)
-
-
-def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the card of a checkpoint: plain types and tensors with which the run can be read without its data.
-
-    config: `model`, the options of the network, None for a network of the user; `data`, those of the data module.
-    """
-    return {
-        "task": None,
-        "config": {"context_length": data.options.context_length, **config},
-        "network": kind,
-        "tokenizer": data.tokenizer.to_json(),
-        **data.card(),
-        "data_source": data.source.kind.value,
-        "data_fingerprint": data.source.fingerprint,
-    }

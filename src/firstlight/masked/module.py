@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from firstlight.data.options import Truncation
 from firstlight.lit.cards import Checks, one_of
-from firstlight.lit.losses import token_losses
+from firstlight.lit.losses import LossFunction, mean_loss, token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -28,6 +28,7 @@ class MaskedLanguageModeling(Training):
         optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
         num_fillings: The number of words that `Trainer.predict` returns for each [MASK].
 
     Raises:
@@ -58,11 +59,12 @@ class MaskedLanguageModeling(Training):
         optimizer: OptimizerFactory | None = None,
         schedule: ScheduleFactory | None = None,
         *,
+        loss: LossFunction | None = None,
         num_fillings: int = 5,
     ) -> None:
         if num_fillings < 1:
             raise ValueError(f"num_fillings={num_fillings} must be at least 1")
-        super().__init__(network, optimizer, schedule)
+        super().__init__(network, optimizer, schedule, loss=loss)
         self.num_fillings = num_fillings
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
@@ -76,22 +78,15 @@ class MaskedLanguageModeling(Training):
         return self.network(token_ids, padding_mask, places)
 
     def training_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+        """Return the `loss`, the cross entropy without a teacher as `token_loss`, and the `logits` of one batch.
 
         The losses are in nats per word. The logits are (targets, vocab_size).
         """
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
         token_loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
-        loss = self.distilled(token_loss, logits, batch)
+        loss = token_loss if self.loss is None else mean_loss(self.loss, logits, batch.targets)
+        loss = self.distilled(loss, logits, batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
-
-    def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
-        return self.evaluate(batch, "val")
-
-    def test_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
-        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
         """Return the most probable words of each [MASK] of each text of a batch.
@@ -116,6 +111,7 @@ class MaskedLanguageModeling(Training):
         return network(*batch.inputs)
 
     def measure(self, batch: MaskedBatch) -> Measured:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
         losses = token_losses(logits, batch.targets)  # (targets,)
         loss = losses.sum() / max(batch.num_targets, 1)

@@ -1,5 +1,6 @@
 """Builds all parts of a run: data, network, loggers, callbacks and trainer."""
 
+import inspect
 import logging
 import warnings
 from contextlib import nullcontext
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import Checkpoint, ProgressBar
@@ -18,20 +19,23 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.profilers import PassThroughProfiler
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
+from torchmetrics import Metric, MetricCollection
 
 from firstlight.callbacks.final_validation import FinalValidation
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.callbacks.torch_metric import TorchMetric
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.kind.kind import get
 from firstlight.kind.registry import kind_of_config
+from firstlight.lit.cards import card_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
-from firstlight.lit.training import Training, card_of
+from firstlight.lit.training import Training
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
@@ -103,13 +107,29 @@ def refuse_other_data(data: TableData, trained_on: str) -> None:
 
 def build_module(config: DictConfig, network: nn.Module, data: TableData) -> LightningModule:
     """Return the LightningModule that config.module names, with the network."""
+    loss = config.module.get("loss")
+    own = {"loss": _loss(loss)} if isinstance(loss, DictConfig) and "_target_" in loss else {}
     with arguments_of("module"):
-        return instantiate(config.module)(
+        return instantiate(config.module, **dict.fromkeys(own))(
+            **own,
             network=network,
             optimizer=instantiate(config.optimizer, **optimizer_changes(config), _convert_="all"),
             schedule=instantiate(config.schedule, _convert_="all"),
             **data.module_options(),
         )
+
+
+def _loss(node: DictConfig) -> Any:
+    """Return the loss that config.module.loss names: an object of a class, or a function with its other arguments."""
+    loss = instantiate(node, _partial_=not isinstance(get_object(node["_target_"]), type))
+    try:
+        inspect.signature(loss).bind("logits", "targets")
+    except (TypeError, ValueError) as error:
+        target = node["_target_"]
+        raise UserError(
+            f"module.loss._target_={target} must be a function of logits and targets; correct it and its arguments"
+        ) from error
+    return loss
 
 
 def optimizer_changes(config: DictConfig) -> dict[str, Any]:
@@ -126,7 +146,7 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
 
 def build_callbacks(config: DictConfig) -> list[Callback]:
     """Return the callbacks that config.callbacks names, those of every run, and the metrics that compare runs."""
-    chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    chosen = [_built(name, node) for name, node in (config.callbacks or {}).items() if node]
     if config.quiet or not config.trainer.get("enable_progress_bar", True):
         chosen = [callback for callback in chosen if not isinstance(callback, ProgressBar)]
     for needed in map(get, kind_of_config(config).metric_callbacks):
@@ -135,6 +155,12 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
     if (pruning := pruning_of_trial(config)) is not None:
         chosen.append(pruning)
     return [ReseedEveryStep(config.seed), TrainingLoss(), FinalValidation(), *chosen, StopAtStepEnd()]
+
+
+def _built(name: str, node: DictConfig) -> Callback:
+    """Return the callback that a node of config.callbacks names. A metric of torchmetrics is logged by its key."""
+    built = instantiate(node)
+    return TorchMetric(built, name) if isinstance(built, Metric | MetricCollection) else built
 
 
 def pruning_of_trial(config: DictConfig) -> PruneTrial | None:

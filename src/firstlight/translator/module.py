@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from firstlight.data.tables import IGNORED
 from firstlight.decoding.beam import Search, translate
 from firstlight.lit.cards import Checks, of_type
-from firstlight.lit.losses import token_losses
+from firstlight.lit.losses import LossFunction, mean_loss, token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -33,6 +33,7 @@ class Translation(Training):
         optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
         label_smoothing: The share of every target that is spread evenly over the vocabulary (Szegedy et al. 2016), at
             least 0 and below 1.
         beam_size: The number of beams of `Trainer.predict`. 1 is greedy search.
@@ -70,12 +71,13 @@ class Translation(Training):
         optimizer: OptimizerFactory | None = None,
         schedule: ScheduleFactory | None = None,
         *,
+        loss: LossFunction | None = None,
         label_smoothing: float = 0.0,
         beam_size: int = 4,
         length_penalty: float = 1.0,
     ) -> None:
         check_share("label_smoothing", label_smoothing)
-        super().__init__(network, optimizer, schedule)
+        super().__init__(network, optimizer, schedule, loss=loss)
         self.label_smoothing = label_smoothing
         self.beam_size, self.length_penalty = beam_size, length_penalty
 
@@ -84,7 +86,7 @@ class Translation(Training):
         return self.network(*batch.inputs)
 
     def training_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Return the `loss`, the `token_loss` without smoothing, and the `logits`.
+        """Return the `loss`, the cross entropy without smoothing as `token_loss`, and the `logits`.
 
         The logits are (batch, target length, vocab_size).
         """
@@ -92,26 +94,14 @@ class Translation(Training):
         log_probabilities = logits.log_softmax(dim=2)
         token_loss = F.nll_loss(log_probabilities.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED)
         loss = token_loss
+        if self.loss is not None:
+            loss = mean_loss(self.loss, logits[batch.target_mask], batch.targets[batch.target_mask])
         if self.label_smoothing:
             uniform_loss = -(log_probabilities.mean(dim=2) * batch.target_mask).sum() / batch.num_tokens
-            loss = (1 - self.label_smoothing) * token_loss + self.label_smoothing * uniform_loss
+            loss = (1 - self.label_smoothing) * loss + self.label_smoothing * uniform_loss
         if self.distillation is not None:
             loss = self.distilled(loss, logits[batch.target_mask], batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
-
-    def validation_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
-
-        The last two are (batch, target length); the loss of padding is 0.
-        """
-        return self.evaluate(batch, "val")
-
-    def test_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
-
-        The last two are (batch, target length); the loss of padding is 0.
-        """
-        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: PairBatch) -> list[str]:
         """Return the translation of each sentence of a batch, as `firstlight.load(run).translate` does.
@@ -143,6 +133,10 @@ class Translation(Training):
         return network(*batch.inputs)[batch.target_mask]
 
     def measure(self, batch: PairBatch) -> Measured:
+        """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
+
+        The last two are (batch, target length); the loss of padding is 0.
+        """
         logits = self.network(*batch.inputs)
         losses = token_losses(logits, batch.targets)
         loss = losses.sum() / batch.num_tokens

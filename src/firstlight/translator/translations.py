@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
+from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.console import quoted_below
 from firstlight.decoding.beam import Search, translate
 from firstlight.errors import UserError
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
-from firstlight.translator.data import PairBatch, PairData
+from firstlight.translator.data import PairData
 from firstlight.translator.translation_scores import TranslationScores, score
 
 log = logging.getLogger(__name__)
 
 
-class Translations(Callback):
+class Translations(EvaluationCallback):
     """Translate every validation and test split, and log BLEU and chrF.
 
     It logs `val/bleu` and `val/chrf`, or `test/bleu` and `test/chrf`, of greedy translations, as computed by sacrebleu.
@@ -74,36 +75,10 @@ class Translations(Callback):
         """Return a search with `beam_size` beams. never: the ids that are never generated."""
         return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
 
-    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def begin_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         self.written = {}
 
-    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.written = {}
-
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._translate(trainer, pl_module, batch)
-
-    def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        self._translate(trainer, pl_module, batch)
-
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.sanity_checking:
-            self._finish(trainer, pl_module, "val")
-
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self._sample is not None:  # below the line of the validation
-            text, on_terminal = self._sample
-            log.info("Source, reference and translation:\n%s", text, extra={"on_terminal": on_terminal})
-            self._sample = None
-
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._finish(trainer, pl_module, "test")
-
-    def _translate(self, trainer: Trainer, pl_module: Any, batch: PairBatch) -> None:
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         """Translate a batch with greedy decoding and, outside of `Trainer.fit`, also with beam search."""
         if trainer.sanity_checking:
             return
@@ -116,8 +91,10 @@ class Translations(Callback):
             texts = (tokenizer.decode(translations[0].token_ids) for translations in found)
             self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
 
-    def _finish(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+    def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Score the translations of all processes, and show some of them."""
+        if trainer.sanity_checking:
+            return
         data: PairData = data_of(trainer, self)
         for size, written in sorted(self.written.items()):
             together = gathered(written, trainer.world_size)
@@ -129,6 +106,12 @@ class Translations(Callback):
                 pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"))
             if trainer.is_global_zero and size == max(self.written):
                 self._show(trainer, stage, sources, references, translations, scores)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._sample is not None:  # below the line of the validation
+            text, on_terminal = self._sample
+            log.info("Source, reference and translation:\n%s", text, extra={"on_terminal": on_terminal})
+            self._sample = None
 
     def _show(
         self,
