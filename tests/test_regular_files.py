@@ -14,8 +14,9 @@ from firstlight.data.options import ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
 from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
+from firstlight.files.lines import read_lines, read_text
 from firstlight.files.regular import SpecialFileError, regular
-from firstlight.files.rows import read_lines, read_rows, read_text
+from firstlight.files.rows import read_rows
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import gather
 from firstlight.runs.folder import RunFolder, read_history

@@ -11,7 +11,7 @@ from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
 from firstlight.data.overlaps import found
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
-from firstlight.files.rows import write_rows
+from firstlight.files.row_writer import write_rows
 from firstlight.masked.data import MaskedReviewData
 
 WORDS = [f"{a}{b}" for a in ("am", "bir", "ced", "dai", "el", "fer") for b in ("ber", "ch", "sy")]

@@ -35,7 +35,9 @@ from firstlight.data.store import SPLITS
 from firstlight.data.tables import texts_of
 from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
-from firstlight.files.rows import read_rows, read_text, write_rows
+from firstlight.files.lines import read_text
+from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import read_rows
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from firstlight.errors import UserError
+from firstlight.files import lines as files_by_line
 from firstlight.files import rows as files
-from firstlight.files.rows import RowWriter, dataset_files, read_rows, read_text
+from firstlight.files.lines import read_text
+from firstlight.files.row_writer import RowWriter
+from firstlight.files.rows import dataset_files, read_rows
 
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
 
@@ -494,7 +497,7 @@ def test_a_folder_of_packed_files_is_named_as_such(tmp_path):
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
     ending: str, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LONGEST_LINE", 50)
+    monkeypatch.setattr(files_by_line, "LONGEST_LINE", 50)
     path = tmp_path / f"a.{ending}"
     first = {"txt": "", "csv": "text,label\nGood.,1\n", "jsonl": '{"text": "Good.", "label": 1}\n'}[ending]
     path.write_bytes(first.encode() + bytes(1000))

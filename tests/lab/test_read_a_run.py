@@ -74,7 +74,7 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     if ending == "txt":
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
     else:
-        from firstlight.files.rows import RowWriter
+        from firstlight.files.row_writer import RowWriter
 
         with RowWriter(source, ["text", "label"]) as file:
             for text in texts:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.errors import UserError
-from firstlight.files.rows import RowWriter
+from firstlight.files.row_writer import RowWriter
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training

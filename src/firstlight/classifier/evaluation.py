@@ -31,7 +31,8 @@ from firstlight.figures import (
     save,
 )
 from firstlight.figures.style import mark_sample
-from firstlight.files.rows import dataset_files, write_rows
+from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import dataset_files
 from firstlight.kind.data_changes import changed_options
 from firstlight.kind.evaluation import (
     EvaluateOptions,

@@ -10,7 +10,7 @@ from torch import Tensor
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.data.labels import STARS
-from firstlight.files.rows import write_rows
+from firstlight.files.row_writer import write_rows
 
 LONGEST_TEXT = 2000  # the largest number of characters that are shown
 

@@ -18,7 +18,9 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
-from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, lines_of, read_rows
+from firstlight.files.lines import lines_of
+from firstlight.files.row_writer import RowWriter
+from firstlight.files.rows import TEXT_COLUMN, Row, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.found import located
 from firstlight.kind.kind import get

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
+from firstlight.files.lines import look_alike, read_text
 from firstlight.files.regular import regular
 from firstlight.files.rows import (
     READERS,
@@ -24,9 +25,7 @@ from firstlight.files.rows import (
     check_columns,
     dataset_files,
     is_plain_text,
-    look_alike,
     read_rows,
-    read_text,
 )
 from firstlight.text.options import PAIR_SEPARATOR
 

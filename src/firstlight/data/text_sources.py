@@ -12,7 +12,7 @@ from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
 from firstlight.errors import RunError, UserError
-from firstlight.files.rows import read_text
+from firstlight.files.lines import read_text
 
 PATIENCE = 5.0  # seconds to wait for the next byte
 AGENT = {"User-Agent": "firstlight"}

@@ -155,7 +155,9 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
         record = json.loads(regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Damaged("metrics.json is missing: the run ended before it was written") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise Damaged(f"metrics.json cannot be read ({error})") from error
+    except (ValueError, RecursionError) as error:
         raise Damaged(f"metrics.json is cut short or broken ({error})") from error
     if not isinstance(record, dict) or not record.get("task") or "status" not in record:
         raise Damaged("metrics.json is not the record of a run: it has no task and status")
@@ -325,7 +327,9 @@ def read_confusion(path: Path) -> Confusion | None:
         counts = {(row["true"], row["predicted"]): int(row["count"]) for row in rows}
     except FileNotFoundError:
         return None
-    except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise Damaged(f"{name} cannot be read ({error})") from error
+    except (csv.Error, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{name} is cut short or broken ({type(error).__name__}: {error})") from error
     classes = list(dict.fromkeys(true for true, _ in counts))
     is_square = classes and counts.keys() == {(true, predicted) for true in classes for predicted in classes}

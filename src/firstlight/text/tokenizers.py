@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from firstlight.errors import UserError
-from firstlight.files.rows import read_lines
+from firstlight.files.lines import read_lines
 from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.ragged import RaggedIds

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from firstlight.errors import UserError
-from firstlight.files.rows import read_lines
+from firstlight.files.lines import read_lines
 from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 

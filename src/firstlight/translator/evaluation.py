@@ -5,7 +5,7 @@ from pathlib import Path
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.tables import Cuts
 from firstlight.errors import UserError
-from firstlight.files.rows import write_rows
+from firstlight.files.row_writer import write_rows
 from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.kind.evaluation import (
     EvaluateOptions,

@@ -17,7 +17,8 @@ from firstlight.data.sources import (
     local_folder,
 )
 from firstlight.errors import UserError
-from firstlight.files.rows import READERS, SPLITS, Row, read_lines
+from firstlight.files.lines import read_lines
+from firstlight.files.rows import READERS, SPLITS, Row
 from firstlight.translator.data_options import PairOptions
 
 SAMPLE = "pairs"
