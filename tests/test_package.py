@@ -48,7 +48,12 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -
     wanted = {name.removeprefix("src/") for name in tracked if (ROOT / name).is_file()}
     held = {name for name in files_of(wheel) if not name.startswith("firstlight/conf/") and ".dist-info/" not in name}
     assert held == wanted
-    assert {"firstlight/py.typed", "firstlight/lab/reports/page.html", "firstlight/lab/playground/page.js"} <= held
+    assert {
+        "firstlight/py.typed",
+        "firstlight/lab/reports/page.html",
+        "firstlight/lab/explore/page.html",
+        "firstlight/lab/playground/page.js",
+    } <= held
     assert {"firstlight/project_template/gitignore.template", "firstlight/data/samples/pairs/train.jsonl.bz2"} <= held
     assert "hydra_plugins/resuming_sweeper.py" in held
     assert "hydra_plugins/own_settings.py" in held

@@ -21,7 +21,7 @@ from firstlight.figures import (
 
 @pytest.mark.parametrize("width", [5.0, 10.0, 13.0])
 def test_a_saved_png_is_1200_pixels_wide_at_any_width_in_inches(tmp_path: Path, width: float) -> None:
-    path = style.save(style.new_figure(width, 3.0), tmp_path / "figure.png")
+    path = style.save(style.new_figure("", 3.0, width), tmp_path / "figure.png")
     assert abs(imread(path).shape[1] - 1200) <= 1
 
 
@@ -31,8 +31,8 @@ def test_an_svg_is_written_for_a_name_that_ends_in_svg(tmp_path: Path) -> None:
 
 def test_saving_makes_the_folder_and_replaces_an_older_file_without_leaving_others(tmp_path: Path) -> None:
     path = tmp_path / "figures" / "figure.png"
-    style.save(style.new_figure(10.0, 3.0), path)
-    style.save(style.new_figure(10.0, 7.0), str(path))
+    style.save(style.new_figure("", 3.0), path)
+    style.save(style.new_figure("", 7.0), str(path))
     assert abs(imread(path).shape[0] - 840) <= 1
     assert list(path.parent.iterdir()) == [path]
 

@@ -74,9 +74,8 @@ def plot_attention_heads(
     num_rows = -(-len(weights) // num_columns)
     panel_height = len(queries) * cell + _inches(key_names) + TITLE_SPACE + PANEL_GAP
     height = max(num_rows * panel_height, BAR_LENGTH) + TITLE_SPACE
-    figure = style.new_figure(height=height)
+    figure = style.new_figure(title, height)
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=style.MARGIN)  # keeps cells square
-    style.heading(figure, title)
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
     images = [
         _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}", highest)
@@ -84,15 +83,8 @@ def plot_attention_heads(
     ]
     for axes in panels.flat[len(weights) :]:
         axes.set_axis_off()
-    bar = figure.colorbar(
-        images[0],
-        ax=panels,
-        shrink=BAR_LENGTH / height,
-        aspect=BAR_LENGTH / BAR_WIDTH,
-        label="attention weight",
-    )
-    bar.outline.set_linewidth(style.THIN)
-    style.tidy(bar.ax)
+    scale = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH, "label": "attention weight"}
+    style.color_bar(images[0], figure, ax=panels, **scale)
     return figure
 
 
@@ -176,9 +168,8 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
     num_columns = max(len(weights) for weights in maps.values())
     side = min((style.WIDTH - 1.6) / num_columns, 2.6)
     shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
-    figure = style.new_figure(height=1.1 + sum(side * part + 0.45 for part in np.clip(shapes, LOWEST, HIGHEST)))
+    figure = style.new_figure(title, 1.1 + sum(side * part + 0.45 for part in np.clip(shapes, LOWEST, HIGHEST)))
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=0.5 * style.MARGIN)
-    style.heading(figure, title)
     highest = max(float(np.max(weights)) for weights in maps.values())
     grid = figure.subplots(
         len(maps), num_columns, squeeze=False, height_ratios=np.clip(shapes, LOWEST, HIGHEST).tolist()
@@ -202,10 +193,8 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         row[0].set_ylabel("\n".join((*name.split(", "), "query" if is_low else "query position")), **label)
     for axes in grid[-1]:
         axes.set_xlabel("key" if num_columns > MOST_IN_A_ROW else "key position", fontsize=style.TICK_SIZE)
-    bar = figure.colorbar(image, ax=list(grid.flat), shrink=min(1.0, 3 / figure.get_figheight()), aspect=18)
-    bar.set_label("attention weight")
-    bar.outline.set_linewidth(style.THIN)
-    style.tidy(bar.ax)
+    scale = {"shrink": min(1.0, 3 / figure.get_figheight()), "aspect": 18, "label": "attention weight"}
+    style.color_bar(image, figure, ax=list(grid.flat), **scale)
     _trim(figure)
     return figure
 
@@ -279,9 +268,7 @@ def plot_recent_attention(
     """
     if not shares:
         raise ValueError("shares is empty; pass the shares of at least one layer")
-    figure = style.new_figure(height=4.4)
-    style.heading(figure, title)
-    axes = figure.subplots()
+    figure, axes = style.new_axes(title, 4.4)
     style.label_axes(axes, "head", f"share of the attention on the last {last} tokens")
     places, names, start = [], [], 0.0
     for number, (name, values) in enumerate(shares.items()):
@@ -297,5 +284,5 @@ def plot_recent_attention(
     axes.set_xticks(places, names, fontsize=style.TICK_SIZE - (0 if len(places) <= MOST_NUMBERED else 3))
     axes.set_ylim(0, 1.08)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=style.TICK_SIZE)
+    style.legend(figure, ncols=4)
     return figure

@@ -102,10 +102,9 @@ def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") ->
         >>> figure.get_suptitle()
         'Calibration: expected calibration error 30.0%'
     """
-    figure = style.new_figure(height=6.2)
-    style.heading(figure, f"{title}: expected calibration error {found.error:.1%}")
+    figure = style.new_figure(f"{title}: expected calibration error {found.error:.1%}", 6.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    style.label_axes(top, "", "accuracy: share of correct predictions")
+    style.label_axes(top, "", "accuracy: share of correct predictions", grid="both")
     low = float(found.edges[0])
     top.plot([low, 1], [low, 1], color=style.GREY, linewidth=1.2, linestyle="--", label="perfect calibration")
     there = found.counts > 0
@@ -113,14 +112,12 @@ def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") ->
     top.vlines(confidence, confidence, accuracy, color=style.ORANGE, linewidth=5, alpha=0.7, label="distance")
     top.plot(confidence, accuracy, color=style.BLUE, marker="o", markersize=7, linewidth=2, label="this run")
     top.set_ylim(min(0.0 if low < 0.5 else low - 0.1, float(accuracy.min()) - 0.03), 1.03)
-    top.legend(frameon=False, loc="lower right", fontsize=style.TICK_SIZE)
+    style.legend(top, loc="lower right")
     style.label_axes(bottom, "confidence: probability of the predicted class (mean of each bin)", "predictions")
     widths = np.diff(found.edges)
     bottom.bar(found.edges[:-1], found.counts, width=0.94 * widths, align="edge", color=style.BLUE)
     for axis in (top.yaxis, top.xaxis):
         axis.set_major_formatter(PercentFormatter(xmax=1))
-    top.grid(color=style.PALE, linewidth=style.THIN)
-    top.set_axisbelow(True)
     bottom.yaxis.set_major_formatter("{x:,.0f}")
     figure.align_ylabels([top, bottom])
     return figure

@@ -159,9 +159,8 @@ def _draw(
     character = min((style.WIDTH - 2 * style.MARGIN) / columns, LARGEST_TEXT * CHARACTER_WIDTH / 72)  # inches
     line_height = character * (LINE_HEIGHT + (NUMBER_HEIGHT if numbers else 0))
     height = TOP + num_lines * line_height + BAR_HEIGHT
-    figure = style.new_figure(height=height)
+    figure = style.new_figure(title, height)
     figure.set_layout_engine("none")
-    style.heading(figure, title)
     axes = figure.add_axes((0, BAR_HEIGHT / height, 1, num_lines * line_height / height))
     axes.set_axis_off()
     axes.set_xlim(-style.MARGIN / character, (style.WIDTH - style.MARGIN) / character)
@@ -189,8 +188,6 @@ def _draw(
             axes.text(middle, piece.line + 0.77, numbers[i], color=color, fontsize=0.7 * size, ha="center", va="center")
     bar_axes = figure.add_axes((0.2, 0.55 / height, 0.6, 0.13 / height))
     extend = "neither" if numbers else "max"
-    bar = figure.colorbar(ScalarMappable(norm, colors), cax=bar_axes, orientation="horizontal", extend=extend)
-    bar.outline.set_linewidth(style.THIN)
-    style.tidy(bar_axes)
+    style.color_bar(ScalarMappable(norm, colors), figure, cax=bar_axes, orientation="horizontal", extend=extend)
     bar_axes.set_xlabel(label, parse_math=False)
     return figure

@@ -71,8 +71,7 @@ def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title
     """
     counts = _checked(counts, classes)
     names = [style.shorten(name) for name in classes]
-    figure = style.new_figure(height=style.WIDTH)
-    style.heading(figure, title)
+    figure = style.new_figure(title, style.WIDTH)
     left, right = figure.subplots(1, 2)
 
     percent = 100 * _shares(counts)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -63,12 +63,11 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
     if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
         problem = f"there are no values to draw for {', '.join(panels) or 'any metric'}"
         raise ValueError(f"{problem}; pass at least one line with values for each metric")
-    figure = style.new_figure(height=4.8)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 4.8)
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     handles: dict[str, Any] = {}
     for axes, (name, lines) in zip(grid, panels.items(), strict=True):
-        style.label_axes(axes, "step", name)
+        style.label_axes(axes, "step", name, grid="both")
         for line in lines:
             steps, values = np.asarray(line.steps), np.asarray(line.values, dtype=np.float64)
             if len(values) >= SMOOTHED_FROM:
@@ -85,20 +84,10 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
                 label=line.label,
             )
             handles.setdefault(line.label, handle)
-        axes.grid(color=style.PALE, linewidth=style.THIN)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         _show_what_matters(axes, lines)
-    legend = figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(len(handles), 4),
-        frameon=False,
-        fontsize=style.TICK_SIZE,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    style.legend(figure, list(handles.values()), list(handles), ncols=4)
     return figure
 
 

@@ -80,8 +80,7 @@ def plot_embeddings(
         problem = f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}"
         raise ValueError(f"{problem}; pass one group and one point (x, y) for each token")
     num_rows = -(-len(panels) // columns)
-    figure = style.new_figure(height=0.9 + 4.7 * num_rows)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 0.9 + 4.7 * num_rows)
     grid = figure.subplots(num_rows, columns, squeeze=False).ravel()
     present = sorted(set(groups))
     colors = [_color(names, group) for group in groups]
@@ -104,16 +103,7 @@ def plot_embeddings(
         Line2D([], [], linestyle="none", marker=MARKERS[group % len(MARKERS)], color=_color(names, group))
         for group in present
     ]
-    legend = figure.legend(
-        handles,
-        [names[group] for group in present],
-        loc="outside lower center",
-        ncols=len(present),
-        frameon=False,
-        fontsize=style.TICK_SIZE,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    style.legend(figure, handles, [names[group] for group in present], ncols=len(present))
     figure.draw_without_rendering()  # computes the positions of the points
     for axes, points in zip(grid, panels.values(), strict=False):
         _name_points(axes, np.asarray(points), tokens, colors)

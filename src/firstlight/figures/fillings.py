@@ -39,8 +39,10 @@ def plot_fillings(
     if len(probabilities) != len(words) or not len(words):
         problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
         raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
-    figure = style.new_figure(height=0.6 + sum(1.2 + 0.3 * len(each) for each in words))
-    style.heading(figure, title or f"Predictions for “{style.shorten(text, limit=60)}”")
+    figure = style.new_figure(
+        title or f"Predictions for “{style.shorten(text, limit=60)}”",
+        0.6 + sum(1.2 + 0.3 * len(each) for each in words),
+    )
     panels = figure.subplots(len(words), squeeze=False)[:, 0]
     for number, (axes, names, shares) in enumerate(zip(panels, words, probabilities, strict=True), start=1):
         style.label_axes(axes, "", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")

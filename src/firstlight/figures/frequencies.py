@@ -48,8 +48,7 @@ def plot_character_frequencies(
     order = order[counts[order] > 0]
     shares = counts / counts.sum()
     num_rows = -(-len(order) // PER_ROW)
-    figure = style.new_figure(height=1.4 + 2.3 * num_rows)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 1.4 + 2.3 * num_rows)
     panels = figure.subplots(num_rows, 1, sharey=True, squeeze=False)[:, 0]
     lowest = shares[order].min()
     for row, axes in enumerate(panels):
@@ -95,10 +94,9 @@ def plot_coverage(
     """
     if not counts or not all(np.sum(values) for values in counts.values()):
         raise ValueError("counts is empty or has only zeros; pass the number of occurrences of each word")
-    figure = style.new_figure(height=5.0)
-    style.heading(figure, title)
-    axes = figure.subplots()
-    style.label_axes(axes, "words in the vocabulary, the most frequent first", "share of the text that is covered")
+    figure, axes = style.new_axes(title, 5.0)
+    labels = ("words in the vocabulary, the most frequent first", "share of the text that is covered")
+    style.label_axes(axes, *labels, grid="both")
     for number, (name, values) in enumerate(counts.items()):
         color = style.PALETTE[number % len(style.PALETTE)]
         covered = np.cumsum(np.sort(np.asarray(values))[::-1]) / np.sum(values)
@@ -111,12 +109,9 @@ def plot_coverage(
     axes.set_xscale("log")
     axes.set_ylim(0, 1.03)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_yticks([0, 0.25, 0.5, *COVERAGES[:2], 1])
-    axes.grid(color=style.PALE, linewidth=style.THIN)
-    legend = axes.legend(frameon=False, loc="lower right", fontsize=style.TICK_SIZE)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    style.legend(axes, loc="lower right")
     return figure
 
 

@@ -32,10 +32,8 @@ def plot_ladder(
         >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
         ['one head', 'with positions']
     """
-    figure = style.new_figure(height=1.6 + 0.6 * len(names))
-    style.heading(figure, title)
-    axes = figure.subplots()
-    style.tidy(axes)
+    figure, axes = style.new_axes(title, 1.6 + 0.6 * len(names))
+    style.label_axes(axes, "validation loss (nats per character); lower is better", "", grid="x")
     rows = range(len(names))
     axes.hlines(rows, min(losses), losses, color=style.PALE, linewidth=3)
     axes.plot(losses, rows, color=style.BLUE, marker="o", markersize=8, linestyle="none", label="measured")
@@ -49,8 +47,5 @@ def plot_ladder(
     axes.set_yticks(rows, [name.replace("_", " ") for name in names])
     axes.set_ylim(-0.6, len(names) - 0.2)
     axes.margins(x=0.08)
-    axes.set_xlabel("validation loss (nats per character); lower is better")
-    axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="upper right" if losses[0] > losses[-1] else "lower right", fontsize=style.TICK_SIZE)
+    style.legend(axes, loc="upper right" if losses[0] > losses[-1] else "lower right")
     return figure

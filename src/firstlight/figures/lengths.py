@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -56,15 +56,14 @@ def plot_lengths(
     if len(sizes) != 1 or 0 in sizes:
         problem = f"panels and fits have {sorted(sizes)} texts"
         raise ValueError(f"{problem}; pass the same number of values for each, at least one")
-    figure = style.new_figure(height=4.4)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 4.4)
     for axes, (name, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
         _draw(axes, np.asarray(values), fits, name, count)
     if fits is not None:
         share = float(np.mean(fits))
         handles = [Patch(color=color) for color in COLORS][: 1 if share == 1 else 2]
         names = [f"fits {limit}: {_percent(share)}", f"{beyond}: {_percent(1 - share)}"][: len(handles)]
-        figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=style.TICK_SIZE)
+        style.legend(figure, handles, names, ncols=2)
     return figure
 
 
@@ -85,7 +84,7 @@ def _draw(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | None, name
         color=COLORS[: len(groups)],
     )
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if axes.get_ylim()[1] > 0.05 else 1))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     median, most = np.quantile(values, [0.5, 0.8])
     for value, dashes in ((median, (4, 2)), (most, (1, 1))):
         axes.axvline(value, color=style.INK, linewidth=1.2, dashes=dashes)
@@ -135,8 +134,7 @@ def plot_label_counts(
     if counts.shape != (len(groups), len(names)) or not counts.size:
         problem = f"counts has shape {counts.shape} for {len(groups)} groups and {len(names)} names"
         raise ValueError(f"{problem}; pass (groups, labels)")
-    figure = style.new_figure(height=1.8 + 0.34 * len(names))
-    style.heading(figure, title)
+    figure = style.new_figure(title, 1.8 + 0.34 * len(names))
     panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     rows = np.arange(len(names))
     for axes, group, values in zip(panels, groups, counts, strict=True):
@@ -147,7 +145,7 @@ def plot_label_counts(
             axes.text(value + 0.02 * top, row, f"{value:,}", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
         axes.set_xlim(0, 1.3 * top)
         axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     panels[0].set_yticks(rows, [style.shorten(name) for name in names], parse_math=False)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     return figure

@@ -64,9 +64,7 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
     cut = [_lines(row.text) for row in rows]
     heights = [max(len(lines), 2) * LINE + SPACE for lines in cut]
     height = sum(heights) + LINE + 2 * SPACE
-    figure = style.new_figure(height=height + 0.5)
-    style.heading(figure, title)
-    axes = figure.subplots()
+    figure, axes = style.new_axes(title, height + 0.5)
     axes.set_xlim(0, 1)
     axes.set_ylim(height, 0)  # inches, downwards
     axes.set_axis_off()

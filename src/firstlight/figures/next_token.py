@@ -37,11 +37,10 @@ def plot_next_tokens(
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['75.0%', '12.5%', '12.5%']
     """
-    figure = style.new_figure(height=1.8 + 0.3 * len(tokens))
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
-    style.heading(figure, title or (f"Next token after “{ending}”" if prompt else "First token of a text"))
-    axes = figure.subplots()
+    title = title or (f"Next token after “{ending}”" if prompt else "First token of a text")
+    figure, axes = style.new_axes(title, 1.8 + 0.3 * len(tokens))
     style.label_axes(axes, "probability of the next token", "next token")
     draw_probabilities(axes, tokens, probabilities)
     return figure
@@ -77,10 +76,8 @@ def plot_loss_per_position(
     mean = losses.mean(axis=0)
     error = 2 * losses.std(axis=0) / np.sqrt(len(losses))
     places = np.arange(1, losses.shape[1] + 1)
-    figure = style.new_figure(height=4.6)
-    style.heading(figure, title)
-    axes = figure.subplots()
-    style.label_axes(axes, "position in the context (number of visible tokens)", f"loss ({unit})")
+    figure, axes = style.new_axes(title, 4.6)
+    style.label_axes(axes, "position in the context (number of visible tokens)", f"loss ({unit})", grid="both")
     axes.fill_between(
         places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 standard errors"
     )
@@ -90,6 +87,5 @@ def plot_loss_per_position(
     )
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
-    axes.grid(color=style.PALE, linewidth=style.THIN)
-    axes.legend(frameon=False, fontsize=style.TICK_SIZE)
+    style.legend(axes)
     return figure

@@ -48,12 +48,11 @@ def plot_norms(
         shapes = {side: values.shape for side, values in sides.items()}
         problem = f"there are {len(names)} names and values of shapes {shapes}"
         raise ValueError(f"{problem}; pass one value for each layer, and at least one layer")
-    figure = style.new_figure(height=1.5 + ROW * len(names))
-    style.heading(figure, title)
+    figure = style.new_figure(title, 1.5 + ROW * len(names))
     panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
     rows = np.arange(len(names))
     for axes, color, (side, values) in zip(panels, (style.BLUE, style.VERMILION), sides.items(), strict=False):
-        style.label_axes(axes, f"norm of the {side}", "")
+        style.label_axes(axes, f"norm of the {side}", "", grid="x")
         above = values > 0
         lowest, highest = _decades(values[above])
         axes.hlines(rows[above], lowest, values[above], color=style.PALE, linewidth=3)
@@ -63,8 +62,6 @@ def plot_norms(
         axes.xaxis.set_minor_formatter(NullFormatter())  # labels between the powers of ten would overlap
         for row in rows[~above]:
             axes.text(lowest * 1.1, row, "0", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
-        axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
-        axes.set_axisbelow(True)
     panels[0].set_yticks(rows, names, fontsize=style.TICK_SIZE - 1, parse_math=False)
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     return figure

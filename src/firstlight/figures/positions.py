@@ -48,15 +48,13 @@ def plot_position_similarity(
     """
     if not encodings:
         raise ValueError("encodings is empty; pass at least one array of shape (positions, dim)")
-    figure = style.new_figure(height=1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2))
-    style.heading(figure, title)
+    figure = style.new_figure(title, 1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2))
     panels = figure.subplots(1, len(encodings), squeeze=False)[0]
     for number, (axes, (name, vectors)) in enumerate(zip(panels, encodings.items(), strict=True)):
         style.label_axes(axes, "position", "" if number else "position", name)
         image = axes.imshow(cosine_similarity(vectors), cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
-    bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.5, aspect=40, label="cosine similarity")
-    bar.outline.set_linewidth(style.THIN)
-    style.tidy(bar.ax)
+    place = {"location": "bottom", "shrink": 0.5, "aspect": 40}
+    style.color_bar(image, figure, ax=list(panels), label="cosine similarity", **place)
     return figure
 
 
@@ -84,24 +82,20 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
     table = np.asarray(table)
     if table.ndim != 2 or not table.size:
         raise ValueError(f"table has shape {table.shape}; pass (positions, dim)")
-    figure = style.new_figure(height=7.6)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 7.6)
     top, bottom = figure.subplots(2, 1, height_ratios=(1.2, 1))
     limit = float(np.abs(table).max()) or 1.0
     style.label_axes(top, "position", "coordinate")
     image = top.imshow(
         table.T, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest", origin="lower"
     )
-    bar = figure.colorbar(image, ax=top, label="value", pad=0.02)
-    bar.outline.set_linewidth(style.THIN)
-    style.tidy(bar.ax)
-    style.label_axes(bottom, "position", "value")
+    style.color_bar(image, figure, ax=top, label="value", pad=0.02)
+    style.label_axes(bottom, "position", "value", grid="both")
     sines = np.arange(0, table.shape[1], 2)  # odd coordinates are the cosines of the same frequencies
     columns = sines if len(sines) <= WAVES else sines[np.linspace(0, 0.6 * len(sines), WAVES).astype(int)]
     for color, column in zip(style.PALETTE, columns, strict=False):
         bottom.plot(table[:, column], color=color, linewidth=1.8, label=f"coordinate {column}")
     bottom.set_xlim(-0.5, len(table) - 0.5)
     bottom.set_ylim(-1.08 * limit, 1.08 * limit)
-    bottom.grid(color=style.PALE, linewidth=style.THIN)
-    figure.legend(loc="outside lower center", ncols=WAVES, frameon=False, fontsize=style.TICK_SIZE)
+    style.legend(figure, ncols=WAVES)
     return figure

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from firstlight.figures import style
 
@@ -46,10 +45,8 @@ def plot_rate_search(
         raise ValueError(
             f"{len(rates)} rates, {len(losses)} losses and {len(smoothed)} smoothed losses must have the same length"
         )
-    figure = style.new_figure(height=4.8)
-    style.heading(figure, title)
-    axes = figure.subplots()
-    style.label_axes(axes, "learning rate", "loss (nats)")
+    figure, axes = style.new_axes(title, 4.8)
+    style.label_axes(axes, "learning rate", "loss (nats)", grid="both")
     axes.set_xscale("log")
     axes.plot(rates, losses, color=style.BLUE, linewidth=0.8, alpha=0.35, label="each step")
     axes.plot(rates, smoothed, color=style.BLUE, linewidth=2.0, label="smoothed")
@@ -59,7 +56,6 @@ def plot_rate_search(
     low, start = float(np.min(smoothed)), float(smoothed[0])
     spread = max(start - low, 1e-3)
     axes.set_ylim(low - 0.1 * spread, start + SHOWN * spread)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
-    axes.grid(color=style.PALE, linewidth=style.THIN)
-    axes.legend(frameon=False, fontsize=style.TICK_SIZE)
+    axes.xaxis.set_major_formatter("{x:g}")
+    style.legend(axes)
     return figure

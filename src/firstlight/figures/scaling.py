@@ -57,8 +57,7 @@ def plot_scaling_fit(
     """
     size, data, loss = _arrays(parameters, tokens, losses)
     hollow = np.zeros(len(size), dtype=bool) if held_out is None else np.asarray(held_out, dtype=bool)
-    figure = style.new_figure(height=5.2)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 5.2)
     left, right = figure.subplots(1, 2, sharey=True)
     for color, budget in _colored(data):
         same = data == budget
@@ -78,7 +77,7 @@ def plot_scaling_fit(
     ):
         style.label_axes(axes, label, unit if axes is left else "")
         _logarithmic(axes)
-        axes.legend(title=legend, frameon=False, fontsize=style.TICK_SIZE, title_fontsize=style.TICK_SIZE, ncols=2)
+        style.legend(axes, title=legend, ncols=2)
     return figure
 
 
@@ -120,8 +119,7 @@ def plot_scaling_frontier(
     best = np.asarray(frontier, dtype=float)
     if best.ndim != 2 or best.shape[1] != 2 or (band is not None and np.shape(band) != best.shape):
         raise ValueError(f"frontier has shape {best.shape}; it and the band must be (n, 2)")
-    figure = style.new_figure(height=5.2)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 5.2)
     left, right = figure.subplots(1, 2)
     compute = PER_TOKEN * size * data
     across = np.geomspace(compute.min() / 1.6, compute.max() * 1.6, POINTS)
@@ -140,7 +138,7 @@ def plot_scaling_frontier(
     left.plot(compute, size, ".", color=style.GREY, markersize=6, label="runs")
     left.set_ylim(up[0], up[-1])
     left.set_xlim(across[0], across[-1])
-    left.legend(facecolor="white", framealpha=0.9, edgecolor="none", fontsize=style.TICK_SIZE, loc="upper left")
+    style.legend(left, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none", loc="upper left")
     style.label_axes(left, "compute 6 N D (FLOP)", "parameters N", f"lines of equal {unit.partition(' (')[0]}")
     places = np.unique(np.linspace(0, len(best) - 1, SLICES + 2).round().astype(int)[1:-1])
     for color, place in zip(COLORS(np.linspace(0, 1, len(places))), places, strict=True):

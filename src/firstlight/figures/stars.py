@@ -58,8 +58,7 @@ def plot_probability_per_star(
         raise ValueError("probability has values outside of 0 to 1; pass the sigmoid of the logits")
 
     present = [star for star in STARS if star in stars]
-    figure = style.new_figure(height=4.2)
-    style.heading(figure, f"Probability of “{event}” for each true star")
+    figure = style.new_figure(f"Probability of “{event}” for each true star", 4.2)
     panels = figure.subplots(1, len(present), sharex=True, sharey=True, squeeze=False)[0]
     for axes, star in zip(panels, present, strict=True):
         _draw_distribution(axes, probability[stars == star], star)
@@ -110,9 +109,7 @@ def plot_predicted_per_star(
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(counts, (targets, predicted), 1)
     names = [style.shorten(name) for name in classes]
-    figure = style.new_figure(height=2.2 + 0.42 * len(classes))
-    style.heading(figure, title)
-    axes = figure.subplots()
+    figure, axes = style.new_axes(title, 2.2 + 0.42 * len(classes))
     _draw_stacks(axes, counts, names)
     _add_legend(figure, names)
     return figure
@@ -183,15 +180,10 @@ def _add_legend(figure: Figure, names: list[str]) -> None:
     patches = [Patch(color=color) for color in _class_colors(len(names))]
     correct = Patch(facecolor="white", **OUTLINE)
     labels = [*names, "correct"]
-    legend = figure.legend(
+    style.legend(
+        figure,
         [*patches, correct],
         labels,
         title="predicted",
-        loc="outside lower center",
         ncols=min(len(labels), LEGEND_CHARACTERS // (max(map(len, labels)) + 7)),
-        fontsize=style.TICK_SIZE,
-        title_fontsize=style.TICK_SIZE,
-        frameon=False,
     )
-    for text in legend.get_texts():
-        text.set_parse_math(False)

@@ -1,10 +1,12 @@
 """The style of all figures. The functions do not change matplotlib's global settings, and need no display."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -29,10 +31,22 @@ ELLIPSIS = "…"
 SAMPLE_MARK = " – GENERATED SAMPLE"
 
 
-def new_figure(width: float = WIDTH, height: float = 5.0) -> Figure:
-    """Return an empty white figure of width × height inches, which is about 1,200 pixels wide when shown or saved."""
+def new_figure(title: str = "", height: float = 5.0, width: float = WIDTH) -> Figure:
+    """Return an empty white figure of width × height inches, which is about 1,200 pixels wide when shown or saved.
+
+    The title is shortened to one line. A `$` in it does not start a formula.
+    """
     layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=0.6 * MARGIN)
-    return Figure(figsize=(width, height), dpi=PIXELS_WIDE / width, facecolor="white", layout=layout)
+    figure = Figure(figsize=(width, height), dpi=PIXELS_WIDE / width, facecolor="white", layout=layout)
+    if title:
+        heading(figure, title)
+    return figure
+
+
+def new_axes(title: str, height: float = 5.0) -> tuple[Figure, Axes]:
+    """Return a figure as `new_figure` does, and its only axes."""
+    figure = new_figure(title, height)
+    return figure, figure.subplots()
 
 
 def lay_out(figure: Figure) -> None:
@@ -56,13 +70,33 @@ def tidy(axes: Axes) -> None:
         label.set(fontsize=LABEL_SIZE, color=INK)
 
 
-def label_axes(axes: Axes, x: str, y: str, title: str = "") -> None:
-    """Set the style, labels and title of axes. A `$` does not start a formula."""
+def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Literal["both", "x", ""] = "") -> None:
+    """Set the style, labels, title and grid lines of axes. A `$` does not start a formula."""
     tidy(axes)
     axes.set_xlabel(x, parse_math=False)
     axes.set_ylabel(y, parse_math=False)
     if title:
         axes.set_title(title, fontsize=TITLE_SIZE, color=INK, parse_math=False)
+    if grid:
+        axes.grid(axis=grid, color=PALE, linewidth=THIN)
+        axes.set_axisbelow(True)
+
+
+def legend(of: Figure | Axes, *entries: Sequence[Any], **options: Any) -> None:
+    """Add a legend to axes, or below all axes of a figure. A `$` does not start a formula."""
+    place = {"loc": "outside lower center"} if isinstance(of, Figure) else {}
+    made = of.legend(
+        *entries, **{**place, "frameon": False, "fontsize": TICK_SIZE, "title_fontsize": TICK_SIZE, **options}
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+
+
+def color_bar(image: ScalarMappable, figure: Figure, **options: Any) -> None:
+    """Add the color scale of an image to a figure. options: of matplotlib's `colorbar`."""
+    bar = figure.colorbar(image, **options)
+    bar.outline.set_linewidth(THIN)
+    tidy(bar.ax)
 
 
 def readable_on(background: ColorType) -> str:
@@ -81,13 +115,7 @@ def _luminance(color: ColorType) -> float:
 
 def mark_sample(figure: Figure) -> None:
     """Add a mark to the heading of a figure that shows generated data."""
-    figure.suptitle(
-        f"{shorten(figure.get_suptitle(), limit=80 - len(SAMPLE_MARK))}{SAMPLE_MARK}",
-        fontsize=HEADING_SIZE,
-        fontweight="bold",
-        color=INK,
-        parse_math=False,
-    )
+    heading(figure, f"{shorten(figure.get_suptitle(), limit=80 - len(SAMPLE_MARK))}{SAMPLE_MARK}")
 
 
 def shorten(name: str, limit: int = 22) -> str:

@@ -32,9 +32,7 @@ def plot_table(rows: Mapping[str, str], *, title: str) -> Figure:
     """
     if not rows:
         raise ValueError("rows is empty; pass at least one name and its value")
-    figure = style.new_figure(height=LINE * len(rows) + 0.8)
-    style.heading(figure, title)
-    axes = figure.subplots()
+    figure, axes = style.new_axes(title, LINE * len(rows) + 0.8)
     axes.set_xlim(0, 1)
     axes.set_ylim(len(rows), 0)
     axes.set_axis_off()

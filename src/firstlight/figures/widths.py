@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from firstlight.figures import style
 
@@ -46,14 +46,13 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
     lowest = [min(line.values()) for panel in lines.values() for line in panel.values() if line]
     if not lowest or not all(any(panel.values()) for panel in lines.values()):
         raise ValueError("there are no losses to draw; pass at least one for each panel")
-    figure = style.new_figure(height=4.8)
-    style.heading(figure, title)
+    figure = style.new_figure(title, 4.8)
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     widths = sorted({width for panel in panels.values() for width in panel})
     colors = dict(zip(widths, _shades(len(widths)), strict=True))
     handles: dict[int, Any] = {}
     for axes, (name, panel) in zip(grid, lines.items(), strict=True):
-        style.label_axes(axes, "learning rate", "loss (nats)" if axes is grid[0] else "", name)
+        style.label_axes(axes, "learning rate", "loss (nats)" if axes is grid[0] else "", name, grid="both")
         axes.set_xscale("log")
         for width in sorted(panel):
             rates = sorted(panel[width])
@@ -65,11 +64,10 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
             axes.plot(rates[best], means[best], color=colors[width], marker="o", markersize=10)
         axes.xaxis.set_major_locator(FixedLocator(sorted({rate for line in panel.values() for rate in line})))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
-        axes.grid(color=style.PALE, linewidth=style.THIN)
+        axes.xaxis.set_major_formatter("{x:g}")
     spread = max(lowest) - min(lowest) or 0.1 * abs(min(lowest)) or 1.0
     grid[0].set_ylim(min(lowest) - 0.1 * spread, min(lowest) + SHOWN * spread)
-    _legend(figure, [handles[width] for width in widths], [f"dim {width}" for width in widths])
+    style.legend(figure, [handles[width] for width in widths], [f"dim {width}" for width in widths], ncols=8)
     return figure
 
 
@@ -100,8 +98,7 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
     layers = list(next(iter(panels.values()), ()))
     if not layers or any(list(panel) != layers for panel in panels.values()):
         raise ValueError("each row must have the same layers, and at least one")
-    figure = style.new_figure(height=0.9 + 2.4 * len(panels))
-    style.heading(figure, title)
+    figure = style.new_figure(title, 0.9 + 2.4 * len(panels))
     grid = figure.subplots(len(panels), len(layers), sharex=True, sharey=True, squeeze=False)
     steps = sorted({step for panel in panels.values() for of_layer in panel.values() for step in of_layer})
     colors = dict(zip(steps, _shades(len(steps)), strict=True))
@@ -110,7 +107,8 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
     for row, (name, panel) in enumerate(panels.items()):
         for column, layer in enumerate(layers):
             axes = grid[row, column]
-            style.label_axes(axes, "dim" if row == last else "", name if column == 0 else "", layer if row == 0 else "")
+            labels = ("dim" if row == last else "", name if column == 0 else "", layer if row == 0 else "")
+            style.label_axes(axes, *labels, grid="both")
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             for step, of_step in panel[layer].items():
@@ -119,12 +117,11 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
                 (handles[step],) = axes.plot(widths, sizes, color=colors[step], marker="o", markersize=3, linewidth=1.4)
             every = sorted({width for of_step in panel[layer].values() for width in of_step})
             axes.xaxis.set_major_locator(FixedLocator(every[:: 1 if len(every) < CROWDED else 2]))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda width, _: f"{width:.0f}"))
+            axes.xaxis.set_major_formatter("{x:.0f}")
             axes.xaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_minor_locator(NullLocator())
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:g}"))
-            axes.grid(color=style.PALE, linewidth=style.THIN)
-    _legend(figure, [handles[step] for step in steps], [f"step {step}" for step in steps])
+            axes.yaxis.set_major_formatter("{x:g}")
+    style.legend(figure, [handles[step] for step in steps], [f"step {step}" for step in steps], ncols=8)
     return figure
 
 
@@ -134,9 +131,3 @@ def _means(of_width: Mapping[float, Sequence[float]]) -> dict[float, float]:
 
 def _shades(count: int) -> list[Any]:
     return [SHADES(place) for place in np.linspace(0, 1, max(count, 2))[:count]]
-
-
-def _legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 8), frameon=False, fontsize=style.TICK_SIZE
-    )

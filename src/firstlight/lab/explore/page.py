@@ -4,7 +4,9 @@ import base64
 import sys
 import warnings
 from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
@@ -19,24 +21,6 @@ from firstlight.terminal_text import say
 NAME = "figures.html"
 OF_TRAINING = ("embeddings", "curves", "comparison")  # figures that show a training, whatever data the others show
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
-HEAD = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 17px/1.5 system-ui, sans-serif; color: #222; max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }}
-figure {{ margin: 0 0 3.5rem; }}
-img {{ width: 100%; height: auto; border: 1px solid #ddd; }}
-figcaption {{ max-width: 50rem; }}
-.note {{ color: #555; font-size: 0.9em; margin: 0.2rem 0; }}
-.sample {{ background: #fff3cd; border-left: 5px solid #d55e00; padding: 0.4rem 0.8rem; font-weight: bold; }}
-nav a {{ margin-right: 0.8em; white-space: nowrap; }}
-</style>
-</head>
-<body>
-"""
 
 
 class Shown(NamedTuple):
@@ -105,7 +89,7 @@ class Page:
 
     def write(self) -> Path:
         """Write the page and return its path."""
-        parts = [HEAD.format(title=escape(self.title)), f"<h1>{escape(self.title)}</h1>"]
+        parts = [f"<h1>{escape(self.title)}</h1>"]
         if self.subtitle:
             parts.append(f"<p>{escape(self.subtitle)}</p>")
         if self.sample_note is not None:
@@ -117,7 +101,8 @@ class Page:
             reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out)
             parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
         path = self.folder / NAME
-        write_atomically(path, "\n".join([*parts, "</body>\n</html>\n"]))
+        template = Template((files("firstlight.lab.explore") / "page.html").read_text(encoding="utf-8"))
+        write_atomically(path, template.substitute(title=escape(self.title), body="\n".join(parts)))
         return path
 
     def _figure(self, shown: Shown) -> str:
