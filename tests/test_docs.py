@@ -12,7 +12,7 @@ import pytest
 import firstlight
 from browser import a_browser, open_file
 from firstlight.config.reference import all_keys
-from firstlight.lab.explore.catalog import NAMES
+from firstlight.lab.explore.catalog import drawings
 from tests_support import ROOT
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
@@ -149,4 +149,4 @@ def test_the_start_page_names_the_wheel_of_this_version() -> None:
 def test_the_number_of_figures_in_readme_is_that_of_the_catalog() -> None:
     found = re.search(r"\| looking inside \| (\d+) figures", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
-    assert int(found[1]) == len(NAMES)
+    assert int(found[1]) == len(drawings())

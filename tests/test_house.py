@@ -21,9 +21,9 @@ from composed_once import SET_THE_MODE
 from firstlight.__main__ import COMMANDS
 from firstlight.classifier.network import Classifier
 from firstlight.config.schema import PathsConfig, SweepConfig
-from firstlight.kind.evaluation import OF_SOME_KINDS
-from firstlight.kind.kind import Kind, get
+from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
+from firstlight.kind.run import PredictingRun
 from firstlight.text.options import TokenizerOptions, VectorOptions
 from tests_support import ROOT, Scripts
 
@@ -74,15 +74,16 @@ def test_nothing_imports_a_command_but_the_doors(imports: dict[str, set[str]]) -
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_every_reference_of_a_kind_is_found(kind: Kind) -> None:
-    named = [kind.training, kind.loaded, kind.evaluate, kind.exploration, kind.panel, *kind.metric_callbacks]
-    named += [*kind.tokenizers, *filter(None, (kind.predictor, kind.dashboard, kind.lesson))]
-    named += [fit for _, fit in kind.baselines.values()] + [drawing.function for drawing in kind.drawings]
-    assert all(callable(get(reference)) for reference in named)
-    assert get(kind.training).kind == kind.name
-    assert issubclass(kind.model, get(kind.training).config_type)
+def test_every_part_of_a_kind_is_found(kind: Kind) -> None:
+    assert len(fields(kind)) <= 10
+    assert all(kind.get(module) for module in ("run", "module", "panel"))
+    assert kind.has("baseline") == (kind.baseline is not None)
+    functions = [("baseline", "fit"), ("dashboard", "sections"), ("teacher", "lesson")]
+    functions = [each for each in functions if kind.has(each[0])] + [("figures", each.name) for each in kind.figures]
+    assert all(callable(kind.function(*each)) for each in functions)
+    assert issubclass(kind.model, kind.get("module").config_type)
     assert kind_of_saved({field.name: None for field in fields(kind.model)}) is kind
-    assert set(kind.evaluation_options) <= set(OF_SOME_KINDS)
+    assert (issubclass(kind.get("run"), PredictingRun)) == (kind.command == "predict")
     assert (SOURCE / f"{kind.name}/panel.html").is_file()
 
 

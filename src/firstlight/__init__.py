@@ -9,18 +9,18 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-    from firstlight.kind.loaded import LoadedRun
+    from firstlight.kind.run import Run
 
 __all__ = ["__version__", "list_runs", "load"]
 
 
-def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs") -> "LoadedRun":
+def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs") -> "Run":
     """Return a trained run as an object that predicts, generates or translates.
 
     The run's folder is all that is read: not the data set, and nothing from a network. The object is a
-    `LoadedClassifier` (`.predict`), a `LoadedGenerator` (`.generate`) or a `LoadedTranslator` (`.translate`). Each also
-    has `.network`, the torch module in evaluation mode; `.config`, a dict; `.metrics`, a dict of floats; `.history`, a
-    pandas DataFrame; `.record`, the content of `metrics.json`; and `.path`, the folder.
+    `ClassifierRun` (`.predict`), a `GeneratorRun` (`.generate`), a `TranslatorRun` (`.translate`) or a `MaskedRun`
+    (`.fill_in`). Each also has `.network`, the torch module in evaluation mode; `.config`, a dict; `.metrics`, a dict
+    of floats; `.history`, a pandas DataFrame; `.record`, the content of `metrics.json`; and `.path`, the folder.
 
     Args:
         run: the run's folder; or a checkpoint (`.ckpt`), also of a `Trainer` that trained a module of `for_data`;

@@ -5,29 +5,42 @@ from itertools import pairwise
 from pathlib import Path
 
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_yaml
+from firstlight.invocation import location
 
 CONFIG_NAME = "train"  # the root of the configuration: train.yaml
 OWN_FOLDER = "conf"  # of the current folder
 OPTIONS = ("--config-dir", "-cd")  # Hydra's
+KINDS_FILE = "kinds.yaml"  # lists packages of the user, each with a kind of networks
 
 _PACKAGED = Path(__file__).parent / "conf"
 CONFIG_DIR = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "conf"  # installed, or a checkout
 
 
 def own_folders() -> list[Path]:
-    """Return the user's folders of settings: that of --config-dir, then ./conf.
+    """Return the user's folders of settings: that of --config-dir, ./conf, and those of the user's kinds of networks.
 
     A file in one of them replaces the file of firstlight with the same name. Raises UserError for a folder that does
     not exist, and for a train.yaml that belongs to another program.
     """
-    folders = [_existing(folder) for folder in _typed_folders()]
-    here = Path.cwd() / OWN_FOLDER
-    if here.is_dir():
-        folders.append(here)
-    own = [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder != CONFIG_DIR.resolve()]
+    of_kinds = [folder / OWN_FOLDER for _, package in kind_packages() if (folder := location(package))]
+    folders = dict.fromkeys(map(Path.resolve, [*_given_folders(), *filter(Path.is_dir, of_kinds)]))
+    own = [folder for folder in folders if folder != CONFIG_DIR.resolve()]
     for folder in own:
         _refuse_foreign_root(folder)
     return own
+
+
+def kind_packages() -> list[tuple[Path, str]]:
+    """Return the packages that kinds.yaml in ./conf and --config-dir lists, each with this file. Raises UserError."""
+    found = []
+    for file in (folder / KINDS_FILE for folder in _given_folders()):
+        if file.is_file():
+            names = read_yaml(file)
+            if not isinstance(names, list) or not all(str(name).isidentifier() for name in names):
+                raise UserError(f"{file} must list the names of packages, such as `- tagging`, each on a line")
+            found += [(file, name) for name in names]
+    return found
 
 
 def folders() -> list[Path]:
@@ -50,6 +63,12 @@ def file_of(group: str, choice: str) -> Path:
     """Return the file of a choice that exists."""
     files = (folder / group / f"{choice}.yaml" for folder in folders())
     return next(path for path in files if path.is_file())
+
+
+def _given_folders() -> list[Path]:
+    """Return the folders of --config-dir and ./conf."""
+    here = Path.cwd() / OWN_FOLDER
+    return [*map(_existing, _typed_folders()), *([here] if here.is_dir() else [])]
 
 
 def _typed_folders() -> list[Path]:

@@ -11,13 +11,10 @@ import torch
 from torch.testing import assert_close
 
 import firstlight
-from firstlight.classifier.evaluation import counted_rows, encode_for, judge
+from firstlight.classifier.evaluation import counted_rows, judge
 from firstlight.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
 from firstlight.data import ReviewData
 from firstlight.data.batches import Rows
-from firstlight.data.options import ReviewOptions
-from firstlight.data.sources import find_source
-from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.lit.losses import classification_loss
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
@@ -84,16 +81,15 @@ def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path
 
 def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_path: Path) -> None:
     loaded: Any = firstlight.load(run)
-    options = changed_options(loaded.config["data"], ReviewOptions, DataChanges(), tmp_path)
-    source = find_source(options)
-    encoded = encode_for(loaded, source, options)
-    every = counted_rows(loaded, source, encoded, options)
-    assert len(every) == len(encoded.rows_of("train"))
-    few = counted_rows(loaded, source, encoded, replace(options, max_train_rows=7))
+    data = loaded.open_data(log_dir=tmp_path)
+    rows = data.encoded.rows_of("train")
+    assert len(counted_rows(loaded, data)) == len(rows)
+    fewer = replace(data, options=replace(data.options, max_train_rows=7))
+    few = counted_rows(loaded, fewer)
     assert len(few) == 7
-    some, none = (judge(loaded, encoded, "train", counted=rows).probabilities for rows in (few, ()))
-    is_changed = (abs(some - none) > 1e-6).any(axis=1)
-    assert set(encoded.rows_of("train")[is_changed]) <= set(few)
+    none = loaded.probabilities(data.texts(rows))
+    is_changed = (abs(judge(loaded, fewer, "train").probabilities - none) > 1e-6).any(axis=1)
+    assert set(rows[is_changed]) <= set(few)
     assert is_changed.any()
 
 

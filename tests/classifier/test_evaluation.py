@@ -20,6 +20,7 @@ from firstlight.kind.evaluation import (
     sample_note,
     write_metrics,
 )
+from firstlight.kind.results import Measurement
 from firstlight.runs.folder import SAMPLE_NOTE
 
 OTHER = {  # another value of every option of the data
@@ -84,7 +85,8 @@ def test_a_long_name_of_a_file_is_no_trouble(tmp_path: Path) -> None:
 
 def test_the_record_has_every_option(tmp_path: Path) -> None:
     options = EvaluateOptions("run", split="validation", data=DataChanges(path="a.csv", lowest_label=1))
-    write_metrics(tmp_path, loaded(tmp_path, "sample"), source(), "validation", {"rows": 3}, {"loss": 0.7}, options)
+    measured = Measurement({"loss": 0.7}, {"rows": 3})
+    write_metrics(tmp_path, loaded(tmp_path, "sample"), source(), "validation", measured, options)
     record = json.loads((tmp_path / "metrics.json").read_text())
     assert record["options"] == {
         "split": "validation",

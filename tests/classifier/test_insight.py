@@ -12,10 +12,10 @@ import torch
 import firstlight
 from firstlight.classifier import insight
 from firstlight.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import ClassifierRun
 from firstlight.errors import UserError
 from firstlight.generator.insight import next_tokens, surprise
-from firstlight.kind.attention import attention_of
+from firstlight.generator.run import GeneratorRun
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 
@@ -39,7 +39,7 @@ def generators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
 
 
-def log_odds(run: LoadedClassifier, ids: list[int], label: str) -> float:
+def log_odds(run: ClassifierRun, ids: list[int], label: str) -> float:
     with torch.no_grad():
         probability = run.network(torch.tensor([ids]))
     shares = probability.sigmoid() if probability.shape[1] == 1 else probability.softmax(dim=1)
@@ -102,9 +102,9 @@ def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) 
     found = attributions(run, " ".join(words))
     assert found.words == [*words[:12], *words[-11:]]
     assert "the text has 30 tokens; the network reads 23 of them" in found.notes
-    (part,) = attention_of(run, " ".join(words)).maps
+    (part,) = run.attention(" ".join(words)).maps
     assert [name.strip("[]") for name in part.keys] == found.words
-    assert attention_of(run, " ".join(words)).notes == found.notes
+    assert run.attention(" ".join(words)).notes == found.notes
 
 
 @pytest.mark.parametrize("text", ["", " ", "'`'"])
@@ -112,7 +112,7 @@ def test_a_review_without_words_is_an_error(text: str, trained: Trained) -> None
     with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
         attributions(firstlight.load(trained("sentiment")), text)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
-        attention_of(firstlight.load(trained("sentiment")), text)
+        firstlight.load(trained("sentiment")).attention(text)
 
 
 def test_an_unknown_class_is_an_error(trained: Trained) -> None:
@@ -134,7 +134,7 @@ def test_baselines_have_attributions_and_no_attention(model: str, scripts: Scrip
             np.testing.assert_allclose(scores, expected, atol=1e-5)
         assert scores.any()
     with pytest.raises(UserError, match="has no attention"):
-        attention_of(run, REVIEW)
+        run.attention(REVIEW)
 
 
 def test_the_next_tokens_are_those_of_the_network_the_likeliest_first(generators: dict[str, Any]) -> None:
@@ -187,19 +187,19 @@ def test_a_name_begins_after_the_end_of_another(generators: dict[str, Any]) -> N
 
 
 def test_an_unknown_character_is_said(generators: dict[str, Any]) -> None:
-    for ask in (surprise, next_tokens, attention_of):
+    for ask in (surprise, next_tokens, GeneratorRun.attention):
         assert any("unknown to the run" in note for note in ask(generators["text"], "the ß").notes)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_text_is_an_error(text: str, generators: dict[str, Any]) -> None:
-    for ask in (surprise, attention_of):
+    for ask in (surprise, GeneratorRun.attention):
         with pytest.raises(UserError, match="the text is empty; pass a text with at least one word"):
             ask(generators["text"], text)  # type: ignore[operator]
 
 
 def test_a_generators_attention_has_a_map_for_each_block_and_looks_back(generators: dict[str, Any]) -> None:
-    found = attention_of(generators["text"], "the big cat sat")
+    found = generators["text"].attention("the big cat sat")
     assert [part.name for part in found.maps] == ["block 1", "block 2"]
     for part in found.maps:
         assert part.queries == part.keys == list("big␣cat␣sat"), "the end is seen"
@@ -210,7 +210,7 @@ def test_a_generators_attention_has_a_map_for_each_block_and_looks_back(generato
 
 def test_a_classifiers_attention_names_its_words(trained: Trained) -> None:
     run: Any = firstlight.load(trained("stars"))
-    (part,) = attention_of(run, REVIEW).maps
+    (part,) = run.attention(REVIEW).maps
     words = ["it", "works", ",", "and", "it", "looks", "good", ":", "zyzzyva"]
     assert part.keys == part.queries == [word if word in run.tokenizer.words else f"[{word}]" for word in words]
     assert part.weights.shape == (2, 9, 9)
@@ -228,7 +228,7 @@ def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None
             "task=translation", "data.path=pairs.csv", "trainer.max_steps=3", "trainer.accelerator=cpu", *sizes
         )
     )
-    found = {part.name: part for part in attention_of(run, "the dog sees a car .").maps}
+    found = {part.name: part for part in run.attention("the dog sees a car .").maps}
     assert list(found) == [
         "encoder block 1",
         "decoder block 1",
@@ -242,6 +242,6 @@ def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None
     assert (cross.queries, cross.keys) == (expected.written, expected.source)
     assert found["decoder block 2"].keys == ["[BEGIN]", *expected.written[:-1]]
     assert found["encoder block 1"].queries == expected.source
-    long = attention_of(run, "the dog sees a car . " * 20)
+    long = run.attention("the dog sees a car . " * 20)
     assert len(long.maps[0].queries) <= 40
     assert long.notes[0].startswith("the text has more than 40 tokens, the most that the run reads; it is cut after “")

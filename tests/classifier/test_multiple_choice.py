@@ -12,11 +12,9 @@ import firstlight
 from firstlight.classifier.baseline import fit
 from firstlight.classifier.figures import mistakes
 from firstlight.classifier.panel import ClassifierPanel
-from firstlight.classifier.run import from_card
 from firstlight.classifier.tfidf_teacher import probabilities
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
-from firstlight.kind.loaded import OfAllRuns
 from firstlight.kind.panels.inputs import Inputs
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary
@@ -177,11 +175,11 @@ def test_what_does_not_apply_to_answers_is_one_line(home: tuple[Scripts, Path]) 
 
 def test_a_card_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]) -> None:
     run = firstlight.load(home[1])
-    of_all = OfAllRuns(run.folder, run.checkpoint, run.network, run.config, "local", "0")
     names = ["first", "second", "third"]
+    lacking = {name: value for name, value in run.metadata.items() if name not in ("choices", "class_names")}
     for card in ({"choices": True, "class_names": names[:2]}, {"class_names": names}):
         with pytest.raises(UserError, match=r"data\.choice_columns does not fit the network of the card"):
-            from_card(of_all, {"label_names": names} | card, run.tokenizer, None)
+            type(run)(run.folder, run.checkpoint, run.network, lacking | card, run.tokenizer)
     check = Classification.card_checks["config.data.choice_columns"]
     assert [check(value) for value in (None, ["a", "b"], ["a"], "ab", [1, 2])] == [True, True, False, False, False]
 

@@ -334,15 +334,14 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(arguments: list[str], m
     assert list(scripts.folder.iterdir()) == []
 
 
-def test_a_task_with_other_data_has_no_baseline(scripts: Scripts, monkeypatch) -> None:
-    monkeypatch.delitem(baseline.BASELINES, "firstlight.generator.data.CharacterData")
-    done = scripts.run("baseline", "--task", "shakespeare")
+def test_a_task_with_other_data_has_no_baseline(scripts: Scripts) -> None:
+    done = scripts.run("baseline", "--task", "translation")
     assert done.returncode == 2
-    target = "firstlight.generator.data.CharacterData"
-    assert f"--task shakespeare: there is no baseline for its data ({target}); there are baselines for" in done.stderr
+    target = "firstlight.translator.data.PairData"
+    assert f"--task translation: there is no baseline for its data ({target}); there are baselines for" in done.stderr
     listed = done.stderr.strip().partition("baselines for ")[2].split(", ")
-    assert {"sentiment", "stars", "reviews", "review_text"} <= set(listed)
-    assert not {"shakespeare", "names", "text"} & set(listed)
+    assert {"sentiment", "stars", "reviews", "review_text", "names", "text"} <= set(listed)
+    assert "translation" not in listed
     assert done.stderr.count("\n") == 1
 
 

@@ -14,7 +14,7 @@ import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.commands import generate
 from firstlight.errors import UserError
-from firstlight.generator.run import LoadedGenerator
+from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from tests_support import Scripts
 
@@ -55,6 +55,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         "names": ["task=names", "data.path=names.txt", "trainer.max_epochs=7"],
     }.items():
         shutil.copytree(scripts.train(*SIZES, *arguments), kept / name)
+    for name in ("text.txt", "names.txt"):
+        (source / name).rename(kept / name)
     shutil.rmtree(source)
     return Runs(kept, kept / "text", kept / "pairs", kept / "names")
 
@@ -226,13 +228,13 @@ def test_texts_are_printed_while_the_rest_is_still_to_be_written(
 ) -> None:
     generator = firstlight.load(getattr(runs, kind))
     printed_before: list[int] = []
-    stream = LoadedGenerator.stream
+    stream = GeneratorRun.stream
 
     def watched(*arguments: Any) -> Any:
         printed_before.append(len(capsys.readouterr().out.splitlines()))
         return stream(*arguments)
 
-    monkeypatch.setattr(LoadedGenerator, "stream", watched)
+    monkeypatch.setattr(GeneratorRun, "stream", watched)
     monkeypatch.setattr(generate, "SAMPLES_AT_ONCE", 3)
     writing = Writing(tokens=5, seed=3)
     write = generate.write_documents if kind == "names" else generate.write_many
@@ -482,7 +484,7 @@ def test_known_documents_are_those_of_the_training(runs: Runs, tmp_path: Path) -
 def test_a_generator_says_what_it_is(runs: Runs) -> None:
     generator = firstlight.load(runs.text)
     lines = repr(generator).splitlines()
-    assert lines[0].startswith("LoadedGenerator: task=text, model=tiny, ")
+    assert lines[0].startswith("GeneratorRun: task=text, model=tiny, ")
     assert f"  vocabulary {generator.network.vocab_size} tokens, context length {CONTEXT}" in lines
     assert f"  folder     {runs.text} (best.ckpt)" in lines
     assert generator.metrics["val/loss"] == generator.history["val/loss"].min()
@@ -490,6 +492,8 @@ def test_a_generator_says_what_it_is(runs: Runs) -> None:
 
 def test_every_example_of_a_generator_runs(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "logs").symlink_to(runs.folder)
-    assert without_an_example(LoadedGenerator) == []
+    for name in ("text.txt", "names.txt"):  # for the examples that read the data
+        (tmp_path / name).symlink_to(runs.folder / name)
+    assert without_an_example(GeneratorRun) == []
     for run in (runs.text, runs.names):
-        assert run_examples(LoadedGenerator, tmp_path, firstlight=firstlight, run=firstlight.load(run)) > 10
+        assert run_examples(GeneratorRun, tmp_path, firstlight=firstlight, run=firstlight.load(run)) > 10

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas
@@ -14,7 +15,7 @@ from pandas.api.types import is_float_dtype, is_integer_dtype
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.choices import listed
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import ClassifierRun
 from firstlight.errors import UserError
 
 Trained = Callable[[str], Path]
@@ -48,7 +49,7 @@ def test_a_repr_says_what_the_run_is_and_how_good_it_is(trained: Trained) -> Non
     record = json.loads((path / "metrics.json").read_text())
     run = firstlight.load(path)
     title = repr(run).splitlines()[0]
-    assert title == f"LoadedClassifier: task=sentiment, model=tiny, {record['parameters']:,} parameters"
+    assert title == f"ClassifierRun: task=sentiment, model=tiny, {record['parameters']:,} parameters"
     assert facts_of(run) == {
         "classes": "negative, positive",
         "data": "local",
@@ -92,7 +93,7 @@ def test_a_run_that_is_still_training_has_what_it_has_so_far(copied: Path) -> No
 def test_a_repr_never_fails(copied: Path) -> None:
     run = firstlight.load(copied)
     (copied / "metrics.json").write_text("{")
-    assert repr(run).splitlines()[0] == "LoadedClassifier"
+    assert repr(run).splitlines()[0] == "ClassifierRun"
     assert facts_of(run)["status"].startswith("unreadable: metrics.json is cut short or broken")
     shutil.rmtree(copied)
     assert facts_of(run)["status"].startswith("unreadable: metrics.json is missing")
@@ -208,26 +209,19 @@ def test_every_example_of_a_classifier_runs(trained: Trained) -> None:
     path = trained("sentiment")
     folder = path.parents[3]
     assert path.parents[2].name == "logs"
-    assert without_an_example(LoadedClassifier) == []
-    count = run_examples(LoadedClassifier, folder, firstlight=firstlight, run=firstlight.load(path))
+    assert without_an_example(ClassifierRun) == []
+    count = run_examples(ClassifierRun, folder, firstlight=firstlight, run=firstlight.load(path))
     assert count > 10
     assert run_examples(firstlight.load, folder) == 4
     assert run_examples(firstlight.list_runs, folder) == 4
 
 
-def a_run_of(folder: Path, **changes: Any) -> LoadedClassifier:
+def a_run_of(folder: Path, **changes: Any) -> ClassifierRun:
     """Return a loaded classifier without a network, for attributes that are read from its folder."""
     from firstlight.runs.folder import RunFolder
 
     nothing: Any = None
-    given = {"data_source": "local", "data_fingerprint": "f"} | changes
-    return LoadedClassifier(
-        RunFolder(folder),
-        folder / "checkpoints" / "best.ckpt",
-        nothing,
-        {},
-        tokenizer=nothing,
-        class_names=["bad", "good"],
-        label_names=["0", "1"],
-        **given,
-    )
+    names = {"class_names": ["bad", "good"], "label_names": ["0", "1"]}
+    metadata = {"config": {"data": {}}, "data_source": "local", "data_fingerprint": "f", **names} | changes
+    tokenizer: Any = SimpleNamespace(vocab_size=3)
+    return ClassifierRun(RunFolder(folder), folder / "checkpoints" / "best.ckpt", nothing, metadata, tokenizer)

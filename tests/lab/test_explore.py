@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +19,9 @@ from firstlight.commands.explore import shows_sample
 from firstlight.data.options import SourceKind
 from firstlight.figures import style
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.drawn import Drawn, NothingToDrawError
-from firstlight.kind.kind import get
+from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.tokens import OPINION_NOTE, drawn_words
-from firstlight.lab.explore.catalog import DRAWINGS, NAMES, traits_of
+from firstlight.lab.explore.catalog import drawings, traits_of
 from firstlight.lab.explore.page import Page
 from firstlight.runs.folder import SAMPLE_NOTE
 from tests_support import ROOT, Scripts
@@ -99,7 +99,7 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
     images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]
     assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in figures]
     assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page needs nothing from elsewhere"
-    for drawing in DRAWINGS:
+    for drawing in drawings():
         assert (drawing.caption in html.unescape(page)) == (drawing.name in figures)
     assert "GENERATED SAMPLE" not in page
     assert "the text is from the validation split" in notes
@@ -107,7 +107,7 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
 
 
 def test_only_the_captions_of_figures_of_stars_name_stars() -> None:
-    named = {each.name for each in DRAWINGS if re.search(r"\bstars?\b", each.caption)}
+    named = {each.name for each in drawings() if re.search(r"\bstars?\b", each.caption)}
     assert named == {"probability_per_star"}
 
 
@@ -116,7 +116,7 @@ def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
     is_asked_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = Page(tmp_path, "", "", is_sample=False)
-    drawing = next(each for each in DRAWINGS if each.name == "position_similarity")
+    drawing = next(each for each in drawings() if each.name == "position_similarity")
     page.add(drawing, Drawn(Figure(), ["the text was cut"], ["the axes are distances"]), is_asked_for=is_asked_for)
     page.print_notes()
     printed = capsys.readouterr().err
@@ -134,7 +134,7 @@ def test_figures_of_the_training_and_of_other_data_are_marked_separately(
 ) -> None:
     page = Page(tmp_path, "", "", is_sample=is_sample, is_trained_on_sample=is_trained_on_sample)
     marked = {}
-    for drawing in (each for each in DRAWINGS if each.name in ("confusion_matrix", "curves")):
+    for drawing in (each for each in drawings() if each.name in ("confusion_matrix", "curves")):
         figure = Figure()
         figure.suptitle(drawing.name)
         page.add(drawing, Drawn(figure), is_asked_for=False)
@@ -411,13 +411,14 @@ def test_help_lists_every_figure(scripts: Scripts) -> None:
     done = scripts.run("explore", "--help")
     assert done.returncode == 0
     words = set(re.findall(r"\w+", done.stdout))
-    assert words >= set(NAMES)
+    assert words >= {each.name for each in drawings()}
 
 
 def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:
-    assert len(set(NAMES)) == len(NAMES)
-    for drawing in DRAWINGS:
-        assert callable(get(drawing.function))
+    names = [each.name for each in drawings()]
+    assert len(set(names)) == len(names)
+    for drawing in drawings():
+        assert callable(getattr(import_module(drawing.module), drawing.name))
         assert len(drawing.caption) > 80
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import copy
 import dataclasses
 import errno
 import json
@@ -31,7 +32,7 @@ from firstlight.generator import panel as generator
 from firstlight.generator.insight import next_tokens
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
-from firstlight.kind.attention import AttentionMap, attention_of
+from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
 from firstlight.kind.panels import inputs, markup
 from firstlight.kind.panels.inputs import BadInputError, Inputs
@@ -224,7 +225,7 @@ def test_the_classes_alone_are_what_the_whole_answer_begins_with(panel) -> None:
 
 def test_hovering_shows_the_attention_of_the_run(panel) -> None:
     html = panel("stars").answer(Inputs({"text": REVIEW, "map": 0, "head": 1}))
-    found = attention_of(panel("stars").run, REVIEW).maps[0].weights[1]
+    found = panel("stars").run.attention(REVIEW).maps[0].weights[1]
     assert np.abs(weights_in(html) - found).max() < 0.005
 
 
@@ -496,16 +497,17 @@ def test_a_panel_says_what_run_it_shows(panel) -> None:
         assert fact in text
     assert str(run.folder.path) in text
     assert "GENERATED SAMPLE" not in text
-    sample = dataclasses.replace(run, data_source="sample")
+    sample = copy.copy(run)
+    sample.data_source = "sample"
     assert "trained on a GENERATED SAMPLE, not on real data" in text_of(page.page([ClassifierPanel(sample)]))
 
 
 def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:
-    run = panel("stars").run
-    folder = dataclasses.replace(run.folder, path=tmp_path / "<b>$sections")
-    folder.path.mkdir()
-    folder.write({"task": SCRIPT, "model": "${x}"})
-    html = page.page([ClassifierPanel(dataclasses.replace(run, folder=folder))])
+    run = copy.copy(panel("stars").run)
+    run.folder = dataclasses.replace(run.folder, path=tmp_path / "<b>$sections")
+    run.folder.path.mkdir()
+    run.folder.write({"task": SCRIPT, "model": "${x}"})
+    html = page.page([ClassifierPanel(run)])
     assert SCRIPT not in html
     assert f"{SCRIPT}, ${{x}}" in unescape(html)
     assert "&lt;b&gt;$sections" in html

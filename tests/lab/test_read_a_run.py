@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from firstlight.commands import predict
 from firstlight.commands.predict import rows_of, text_columns_of
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
-from firstlight.kind.kind import get
 from firstlight.kind.registry import KINDS
 from firstlight.spelling import kept
 from tests_support import Scripts, sample_rows
@@ -255,8 +253,9 @@ def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scri
 def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
     def chosen(kind: str, *columns: str) -> list[str]:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
-        predictor = get(KINDS[kind].predictor)(SimpleNamespace(config={"data": data}), {})
-        return text_columns_of(predictor.trained_columns, Row(1, dict.fromkeys(columns)))
+        run = object.__new__(KINDS[kind].get("run"))
+        run.config = {"data": data}
+        return text_columns_of(run.text_columns, Row(1, dict.fromkeys(columns)))
 
     assert chosen("classifier", "id", "body", "text") == ["body"]
     assert chosen("classifier", "id", "text") == ["text"]

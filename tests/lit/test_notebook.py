@@ -495,7 +495,7 @@ def test_a_checkpoint_of_a_notebook_predicts_texts_without_its_data(parts: tuple
     fitted = trainer()
     fitted.fit(module, datamodule=data)
     run = firstlight.load(fitted.checkpoint_callback.best_model_path)
-    names = {Classification: "LoadedClassifier", Generation: "LoadedGenerator", Translation: "LoadedTranslator"}
+    names = {Classification: "ClassifierRun", Generation: "GeneratorRun", Translation: "TranslatorRun"}
     assert repr(run).startswith(names[type(module)])
     if isinstance(module, Classification):
         for one, other in zip(predicted(module, data, trainer), run.predict_many(TEXTS), strict=True):

@@ -17,7 +17,7 @@ from firstlight.kind.panels.inputs import Inputs
 from firstlight.lab.playground.page import page
 from firstlight.lab.playground.server import panel_of
 from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.masked.run import LoadedMasked
+from firstlight.masked.run import MaskedRun
 from firstlight.runs.outcomes import read_outcomes
 from tests_support import Scripts
 
@@ -46,9 +46,9 @@ def test_it_is_loaded_and_fills_in(loaded: Any) -> None:
 
 
 def test_every_example_runs(run: Path, tmp_path: Path) -> None:
-    assert without_an_example(LoadedMasked) == []
+    assert without_an_example(MaskedRun) == []
     (tmp_path / "logs").symlink_to(run.parents[2])
-    run_examples(LoadedMasked, tmp_path, firstlight=firstlight, run=firstlight.load(run))
+    run_examples(MaskedRun, tmp_path, firstlight=firstlight, run=firstlight.load(run))
 
 
 def test_predict_prints_the_words_that_were_considered(run: Path, scripts: Scripts) -> None:
@@ -77,7 +77,7 @@ def test_a_text_without_a_mask_and_the_options_of_others_are_one_line(run: Path,
         (["predict", str(run), "--text", TEXT, "--beam-size", "2"], "error: --beam-size applies to translators, and"),
         (
             ["evaluate", str(run), "--context-length", "4"],
-            "error: --context-length applies to generators; leave it out",
+            "error: --context-length applies to generators, and",
         ),
         (["generate", str(run)], f"error: {run}: {run} is a masked language model; use"),
     ):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from firstlight.errors import UserError
-from firstlight.kind.found import run_for
+from firstlight.kind.load import run_for
 from firstlight.kind.registry import KINDS
 from firstlight.runs.named import find_run, find_runs, is_checkpoint
 from run_folders import make_run

@@ -23,7 +23,7 @@ from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training
 from firstlight.training.build import Parts, build
-from firstlight.translator.run import LoadedTranslator
+from firstlight.translator.run import TranslatorRun
 from tests_support import Done, Scripts, shorten_sample
 
 Sentences = list[tuple[str, str]]
@@ -96,9 +96,9 @@ class Trained:
     data: Path
     network: nn.Module
 
-    def load(self) -> LoadedTranslator:
+    def load(self) -> TranslatorRun:
         loaded = firstlight.load(self.run)
-        assert isinstance(loaded, LoadedTranslator)
+        assert isinstance(loaded, TranslatorRun)
         return loaded
 
     def record(self) -> dict[str, Any]:
@@ -214,17 +214,15 @@ def test_a_run_needs_nothing_but_its_folder(any_translator: Trained, tmp_path: P
 
 def test_a_translator_says_what_it_is(translator: Trained) -> None:
     lines = repr(translator.load()).splitlines()
-    assert (
-        lines[0] == f"LoadedTranslator: task=translation, model=tiny, {translator.record()['parameters']:,} parameters"
-    )
+    assert lines[0] == f"TranslatorRun: task=translation, model=tiny, {translator.record()['parameters']:,} parameters"
     assert f"  languages  en to de, context length {CONTEXT}" in lines
     assert f"  metrics    val/bleu {translator.record()['metrics']['val/bleu']:.4g}, " in "\n".join(lines)
 
 
 def test_every_example_of_a_translator_runs(translator: Trained) -> None:
-    assert without_an_example(LoadedTranslator) == []
+    assert without_an_example(TranslatorRun) == []
     folder = translator.run.parents[3]
-    assert run_examples(LoadedTranslator, folder, firstlight=firstlight, run=translator.load()) > 10
+    assert run_examples(TranslatorRun, folder, firstlight=firstlight, run=translator.load()) > 10
 
 
 def test_each_language_can_have_words_of_its_own(word_translator: Trained) -> None:
@@ -513,7 +511,7 @@ def test_a_mistake_in_evaluate_is_one_line(
 
 def test_a_beam_is_not_for_classifiers(trained: Callable[[str], Path], scripts: Scripts) -> None:
     done = scripts.run("evaluate", str(trained("sentiment")), "--beam-size", "2")
-    assert_one_line(done, "--beam-size applies to translators; leave it out")
+    assert_one_line(done, "--beam-size applies to translators, and")
 
 
 def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Trained, scripts: Scripts) -> None:

@@ -14,13 +14,11 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import (
     SMALLEST_SHARE,
     class_outcomes,
-    labels_to_read,
     metrics_of,
-    read_labels,
+    read_texts,
     write_confusion_matrix,
 )
-from firstlight.data.encoding import encode
-from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.data.labels import LEFT_OUT
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
@@ -107,15 +105,13 @@ def _read_other(data: ReviewData, elsewhere: OtherData) -> tuple[list[str], NDAr
     """Return the texts, row numbers and targets of the test split of other data. Raises UserError without targets."""
     options: ReviewOptions = changed_options(elsewhere.data, ReviewOptions, elsewhere.changes, elsewhere.log_dir)
     source = find_source(options, sample=options.sample.value, only_split=elsewhere.changes.only_split)
-    label_names = labels_to_read(data.options.labels, data.encoded.label_names, options)
-    encoded = encode(source, options, data.tokenizer, label_names)
-    kind, _ = read_labels(encoded, data.options.labels, data.class_names, source, options)
-    rows = encoded.rows_of("test")
-    targets = targets_of(encoded.labels[rows], kind, encoded.label_names)
-    rows, targets = rows[targets != LEFT_OUT], targets[targets != LEFT_OUT]
+    trained_with = (data.tokenizer, data.options.labels, data.encoded.label_names, data.class_names)
+    other = read_texts(source, options, *trained_with)
+    rows = other.encoded.rows_of("test")
+    rows = rows[other.targets[rows] != LEFT_OUT]
     if not len(rows):
-        raise UserError(f"{source.where}: the test split has no rows for data.labels={kind.value}")
-    return _texts_of(source, options, rows), rows, targets
+        raise UserError(f"{source.where}: the test split has no rows for data.labels={other.labels.value}")
+    return _texts_of(source, options, rows), rows, other.targets[rows]
 
 
 def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:

@@ -1,7 +1,7 @@
 """Attributions of a classifier: the contribution of each word of a text to the prediction."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from firstlight.classifier.bag_of_words import LogisticRegression
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import NO_WORD, ClassifierRun
 from firstlight.errors import UserError
-from firstlight.kind.predictor import Predictor
-from firstlight.terminal_text import note, write_out
-from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import CONTINUATION, EXTRACT_ID, PAIR_MARKS, START_ID, UNKNOWN_ID, Text
+from firstlight.text.tokenizers import EXTRACT_ID, START_ID, UNKNOWN_ID
 
 Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
 INTEGRATED_GRADIENTS = "integrated gradients"
 GRADIENT_TIMES_INPUT = "gradient × input"
-NO_WORD = "the text has no word that the network can read; pass a text with at least one word"
 STEPS = 64  # interpolation steps of integrated gradients
 
 
@@ -40,22 +36,20 @@ class Attributions(NamedTuple):
     notes: list[str]
 
 
-def attributions(
-    run: LoadedClassifier, text: str, label: str | None = None, *, method: str | None = None
-) -> Attributions:
+def attributions(run: ClassifierRun, text: str, label: str | None = None, *, method: str | None = None) -> Attributions:
     """Return the contribution of each word of a text to a class, by default the predicted class.
 
     method: by default integrated gradients (Sundararajan et al. 2017) if captum is installed, otherwise gradient ×
     input. The sum of the scores of integrated gradients is the difference of the log-odds between this text and the
     same number of unknown words. Raises UserError for a text without words or an unknown class.
     """
-    found = words_of(run, text)
+    found = run.words(text)
     if not found:
         raise UserError(NO_WORD)
     if label is not None and label not in run.class_names:
         raise UserError(f"the class {label!r} must be one of {', '.join(run.class_names)}")
     method = best_method() if method is None else method
-    ids, kept, notes = read_review(run, found)
+    ids, kept, notes = run.read(found)
     mask = torch.ones_like(ids, dtype=torch.bool)
     with torch.inference_mode():
         odds = _log_odds(run.network(*run.inputs(ids, mask)))[0]  # (classes,)
@@ -76,44 +70,12 @@ def attributions(
     )
 
 
-def words_of(run: LoadedClassifier, text: str) -> list[str]:
-    """Return the words of a text after normalization, for a pair with the marks between them; [] without a word."""
-    found = run.tokenizer.words_of(text)
-    return [] if set(found) <= set(PAIR_MARKS) else found
-
-
 def best_method() -> str:
     """Return integrated gradients if captum, which computes them, is installed; otherwise gradient × input."""
     return INTEGRATED_GRADIENTS if find_spec("captum") else GRADIENT_TIMES_INPUT
 
 
-def read_review(run: LoadedClassifier, found: list[str]) -> tuple[Tensor, NDArray[np.int64], list[str]]:
-    """Return the words of a review as the network reads them, cut as in training.
-
-    Returns the token ids, (1, tokens); the index of the word of each token, (tokens,); and notes for the user.
-    """
-    ids = run.tokenizer.encode_words(found)
-    word_of_token = np.repeat(np.arange(len(found)), ids.lengths)
-    context_length = run.config["context_length"]
-    places = run.places(RaggedIds(ids.ids, np.array([0, len(ids.ids)])))  # (kept,)
-    notes = []
-    if len(word_of_token) > context_length:
-        notes.append(f"the text has {len(word_of_token)} tokens; the network reads {context_length} of them")
-    chosen = ids.ids[places].astype(np.int64)
-    if unknown := int((chosen == UNKNOWN_ID).sum()):
-        notes.append(f"not in the vocabulary and read as [UNK]: {unknown} of {len(chosen)}")
-    return torch.from_numpy(chosen)[None], word_of_token[places], notes
-
-
-def readable_tokens(run: LoadedClassifier, ids: Tensor, found: list[str], kept: NDArray[np.int64]) -> list[str]:
-    """Return the readable name of each token: the word, in brackets if it is unknown, or the piece of a word."""
-    if run.tokenizer.kind == "word":
-        known = (ids[0] != UNKNOWN_ID).tolist()
-        return [found[i] if is_known else f"[{found[i]}]" for i, is_known in zip(kept, known, strict=True)]
-    return [run.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids[0].tolist()]
-
-
-def _baseline(ids: Tensor, run: LoadedClassifier) -> Tensor:
+def _baseline(ids: Tensor, run: ClassifierRun) -> Tensor:
     """Return an unknown word in the place of each token except the marks of a pair. ids: (1, tokens)."""
     unknown = torch.full_like(ids, UNKNOWN_ID)
     if not run.tokenizer.reads_pairs:
@@ -132,7 +94,7 @@ def _log_odds(logits: Tensor) -> Tensor:
     return logits - others.logsumexp(dim=2)
 
 
-def _word_layers(run: LoadedClassifier) -> list[nn.Module]:
+def _word_layers(run: ClassifierRun) -> list[nn.Module]:
     """Return the first layers of a classifier, which map token ids to vectors or weights."""
     network: Any = run.network
     if isinstance(network, LogisticRegression):
@@ -176,27 +138,3 @@ def _gradient_times_input(
             way = vectors[layer] - layer(baseline)
             scores += (gradient * way)[0].sum(dim=1)
     return scores.numpy()
-
-
-class ClassPredictor(Predictor):
-    """Predictor of the class of each text, with the probabilities of all classes."""
-
-    run: LoadedClassifier
-
-    def show(self, texts: list[str]) -> None:
-        for text, prediction in zip(texts, self.run.predict_many(texts), strict=True):
-            if not words_of(self.run, text):
-                note("the text has no word; this is the prediction for an empty text")
-            shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
-            write_out(f"{prediction.label}  ({shares})")
-
-    @property
-    def trained_columns(self) -> list[str]:
-        return [*super().trained_columns, *(self.run.config["data"].get("choice_columns") or ())]
-
-    @property
-    def columns(self) -> list[str]:
-        return ["label", *(f"probability_{name}" for name in self.run.class_names)]
-
-    def rows(self, texts: Iterable[Text]) -> Iterator[list[Any]]:
-        return ([each.label, *each.probabilities.values()] for each in self.run.predict_many(texts))

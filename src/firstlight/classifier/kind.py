@@ -7,58 +7,46 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
-from firstlight.data.sources import check_path
 from firstlight.errors import UserError
-from firstlight.kind.kind import Drawing, Kind, drawing
+from firstlight.kind.kind import Drawing, Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 from firstlight.text.options import PAIR_SEPARATOR
 
-FIGURES = "firstlight.classifier.figures"
-DRAWINGS: tuple[Drawing, ...] = (
-    drawing(
+FIGURES = (
+    Drawing(
         "confusion_matrix",
-        FIGURES,
-        "classifier",
         "Confusion matrix of the validation split, as counts and as percentages: rows are true classes, columns are "
         "predicted classes. Correct predictions are on the diagonal, and confused classes are the "
         "large numbers elsewhere.",
     ),
-    drawing(
+    Drawing(
         "probability_per_star",
-        FIGURES,
-        "classifier stars",
         "Histograms of the predicted probability of a positive review (x axis) for each true number of stars, on the "
         "validation split. A binary model is not trained on reviews with 3 stars, and their probabilities should be "
         "between those of the other reviews.",
+        "stars",
     ),
-    drawing(
+    Drawing(
         "predicted_per_class",
-        FIGURES,
-        "classifier",
         "Shares of the predicted classes (x axis) for each true class (y axis), on the validation split. Outlined bars "
         "are correct predictions and should be wide; the other bars show with which classes a class is confused.",
     ),
-    drawing(
+    Drawing(
         "calibration",
-        FIGURES,
-        "classifier",
         "Accuracy against confidence, and the number of predictions in each bin, on the validation split. Below the "
         "dashed line, the run is overconfident; the expected calibration error is the mean length of the orange lines, "
         "weighted by the number of predictions.",
     ),
-    drawing(
+    Drawing(
         "mistakes",
-        FIGURES,
-        "classifier",
         "The validation texts with the most confident wrong predictions. Read them before you change the model: some "
         "have a wrong label, some are ironic, and some are cut before the verdict.",
     ),
-    drawing(
+    Drawing(
         "attributions",
-        FIGURES,
-        "classifier one_text",
         "Contribution of each word to the log-odds of the predicted class, compared with an unknown word in its place: "
         "blue supports the class, red contradicts it. Look for words that should not matter.",
+        "one_text",
     ),
 )
 
@@ -73,7 +61,7 @@ class ReviewDataNode(DataNode, ReviewOptions):
     @staticmethod
     def check(config: DictConfig) -> None:
         """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
-        check_path(config.data.path, config.data.source)
+        DataNode.check(config)
         model: Any = OmegaConf.to_object(config.model)
         if config.data.evidence:
             try:
@@ -126,21 +114,9 @@ KIND = Kind(
     model=ClassifierNode,
     schema={"reviews": ReviewDataNode, "own_reviews": OwnReviewDataNode},
     metrics=metrics,
-    metric_callbacks=("firstlight.classifier.accuracy:Accuracy",),
-    has_any_length=True,
     command="predict",
     example=example,
-    training="firstlight.classifier.module:Classification",
-    tokenizers=("firstlight.text.tokenizers:Tokenizer",),
-    loaded="firstlight.classifier.run:from_card",
-    evaluate="firstlight.classifier.evaluation:evaluate_classifier",
-    predictor="firstlight.classifier.insight:ClassPredictor",
-    exploration="firstlight.classifier.figures:ClassifierExploration",
-    panel="firstlight.classifier.panel:ClassifierPanel",
-    panel_title="Classify a review",
-    dashboard="firstlight.classifier.dashboard:sections",
-    baselines={"firstlight.classifier.data.ReviewData": ("tfidf", "firstlight.classifier.baseline:fit")},
-    lesson="firstlight.classifier.teacher:lesson",
+    figures=FIGURES,
+    baseline="tfidf",
     teachers=("tfidf",),
-    drawings=DRAWINGS,
 )

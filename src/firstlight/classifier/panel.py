@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.classifier.insight import Attributions, attributions, read_review, words_of
+from firstlight.classifier.insight import Attributions, attributions
 from firstlight.classifier.module import Prediction, predictions
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.kind.attention import AttentionMap, attention_of, has_attention
+from firstlight.kind.attention import AttentionMap, has_attention
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
@@ -49,15 +49,14 @@ class ClassifierPanel(Panel):
     For multiple choice, it shows only the probabilities of the answers.
     """
 
-    run: LoadedClassifier
+    kind = "classifier"
+    title = "Classify a review"
+    run: ClassifierRun
 
     def examples(self) -> tuple[str, ...]:
         if self.run.choices is not None:
             return tuple(self._with_answers(*example) for example in STORIES)
         return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
-
-    def warm_up(self) -> None:
-        self.answer(Inputs({"text": self.examples()[0]}))  # a pair if the run reads pairs
 
     def answer(self, asked: Inputs) -> str:
         """Return the classes, the attributions and the attention, as HTML.
@@ -70,7 +69,7 @@ class ClassifierPanel(Panel):
             return self._chosen(text, self.run.choices.num_choices) + markup.notes(notes)
         if self.run.tokenizer.reads_pairs and PAIR_SEPARATOR not in text:
             return markup.notice(f"Type two texts with {PAIR_SEPARATOR} between them.")
-        found = words_of(self.run, text)
+        found = self.run.words(text)
         if not found:
             empty = "Type a review. The prediction changes as you type."
             return markup.notice("The text has no word that the network can read." if text.strip() else empty)
@@ -80,13 +79,13 @@ class ClassifierPanel(Panel):
         if asked.integer("quick", 0, 1):
             return classes
         why = attributions(self.run, text, label)
-        ids, word_of_token, _ = read_review(self.run, found)
+        ids, word_of_token, _ = self.run.read(found)
         unknown = word_of_token[(ids[0] == UNKNOWN_ID).numpy()].tolist()
         kept = np.unique(word_of_token).tolist()
         shaded = markup.shaded_words(found, kept, why.scores, unknown, why.label)
         parts = [f'<div class="classes">{classes}</div>', legend(why)]
         if has_attention(self.run.network):
-            attention = attention_of(self.run, text)
+            attention = self.run.attention(text)
             view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
             parts += [f'<div class="text attention" {view.data()}>{shaded}</div>', view.choices()]
         else:

@@ -1,9 +1,8 @@
-"""Trained classifiers that predict the classes of texts without their data set."""
+"""Trained classifiers: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,30 +10,57 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.choices import listed
+from firstlight.classifier.accuracy import Accuracy
 from firstlight.classifier.module import Prediction, predictions
 from firstlight.classifier.pair_rows import fitted, kept_places
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
 from firstlight.data.evidence import NgramEvidence
-from firstlight.data.options import Labels, Truncation
+from firstlight.data.labels import LEFT_OUT
+from firstlight.data.options import Labels, ReviewOptions, Truncation
+from firstlight.data.sources import find_source
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
 from firstlight.errors import UserError
-from firstlight.kind.chunks import TEXTS_AT_ONCE, chunks
-from firstlight.kind.loaded import LoadedRun, OfAllRuns
+from firstlight.kind.attention import Attention, collect
+from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data
+from firstlight.kind.results import Measurement, NothingToDrawError
+from firstlight.kind.run import (
+    MOST_ROWS,
+    SPLIT,
+    TEXTS_AT_ONCE,
+    PredictingRun,
+    chunks,
+    first_drawable,
+)
 from firstlight.lit.cards import TRAIN_AGAIN
-from firstlight.lit.losses import probabilities
+from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Text, Tokenizer
+from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
+
+if TYPE_CHECKING:
+    from firstlight.classifier.evaluation import LabelledTexts
 
 ROWS_AT_ONCE = 256
+NO_WORD = "the text has no word that the network can read; pass a text with at least one word"
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LoadedClassifier(LoadedRun):
+class ReadWords(NamedTuple):
+    """The words of a text as the network reads them, cut as in training.
+
+    token_ids: (1, tokens). word_of_token: (tokens,) the index of the word of each token. notes: notes for the user.
+    """
+
+    token_ids: Tensor
+    word_of_token: NDArray[np.int64]
+    notes: list[str]
+
+
+class ClassifierRun(PredictingRun):
     """Trained classifier, which predicts the class of a text.
 
-    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    It has the attributes of every run (`path`, `network`, `config`, `record`, `metrics`, `history`).
     `network(token_ids, padding_mask)` accepts two (batch, length) tensors and returns logits (batch, outputs).
     `network(*run.inputs(token_ids))` works for every classifier, including those that read features of the tokens.
 
@@ -48,12 +74,20 @@ class LoadedClassifier(LoadedRun):
     >>> run.predict("It broke after a week.").label
     """
 
-    kind: ClassVar[str] = "classifier"
+    kind = "classifier"
+    metric_callbacks = (Accuracy,)
 
     tokenizer: Tokenizer
-    class_names: list[str]
-    label_names: list[str]
-    evidence: NgramEvidence | None = None
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.class_names: list[str] = self.metadata["class_names"]
+        self.label_names: list[str] = self.metadata["label_names"]
+        self.evidence: NgramEvidence | None = evidence_of(self.metadata, self.tokenizer.vocab_size, self.checkpoint)
+        num_choices = self.choices.num_choices if self.choices is not None else 0
+        if bool(self.metadata.get("choices")) != bool(num_choices) or num_choices not in (0, len(self.class_names)):
+            problem = f"{self.checkpoint}: data.choice_columns does not fit the network of the card"
+            raise UserError(f"{problem}; {TRAIN_AGAIN}")
 
     def _facts(self) -> dict[str, str]:
         return {"classes": listed(self.class_names)}
@@ -198,6 +232,104 @@ class LoadedClassifier(LoadedRun):
         """
         return Truncation[self.config["data"]["truncation"]]
 
+    def words(self, text: str) -> list[str]:
+        """Return the words of a text after normalization, for a pair with the marks between them; [] without a word.
+
+        >>> run.words("It's great!")
+        """
+        found = self.tokenizer.words_of(text)
+        return [] if set(found) <= set(PAIR_MARKS) else found
+
+    def read(self, words: list[str]) -> ReadWords:
+        """Return the words of a text as the network reads them. words: as returned by `words`.
+
+        >>> run.read(run.words("It works.")).token_ids.shape
+        """
+        ids = self.tokenizer.encode_words(words)
+        word_of_token = np.repeat(np.arange(len(words)), ids.lengths)
+        context_length = self.config["context_length"]
+        places = self.places(RaggedIds(ids.ids, np.array([0, len(ids.ids)])))  # (kept,)
+        notes = []
+        if len(word_of_token) > context_length:
+            notes.append(f"the text has {len(word_of_token)} tokens; the network reads {context_length} of them")
+        chosen = ids.ids[places].astype(np.int64)
+        if unknown := int((chosen == UNKNOWN_ID).sum()):
+            notes.append(f"not in the vocabulary and read as [UNK]: {unknown} of {len(chosen)}")
+        return ReadWords(torch.from_numpy(chosen)[None], word_of_token[places], notes)
+
+    # --- predict ---
+
+    @property
+    def text_columns(self) -> list[str]:
+        return [*super().text_columns, *(self.config["data"].get("choice_columns") or ())]
+
+    @property
+    def columns(self) -> list[str]:
+        return ["label", *(f"probability_{name}" for name in self.class_names)]
+
+    def rows(self, texts: Iterable[Text]) -> Iterator[list[Any]]:
+        return ([each.label, *each.probabilities.values()] for each in self.predict_many(texts))
+
+    def show(self, texts: list[str]) -> None:
+        for text, prediction in zip(texts, self.predict_many(texts), strict=True):
+            if not self.words(text):
+                note("the text has no word; this is the prediction for an empty text")
+            shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
+            write_out(f"{prediction.label}  ({shares})")
+
+    # --- evaluate ---
+
+    def open_data(
+        self,
+        changes: DataChanges = DataChanges(),  # noqa: B008  (never changed)
+        log_dir: Path = Path("logs"),
+        only_split: str | None = None,
+    ) -> "LabelledTexts":
+        from firstlight.classifier import evaluation  # imports matplotlib
+
+        options: ReviewOptions = changed_options(self.config["data"], ReviewOptions, changes, log_dir)
+        source = find_source(options, sample=options.sample.value, only_split=only_split or changes.only_split)
+        refuse_other_data(self.data_fingerprint, source, changes)
+        trained_with = (self.tokenizer, self.labels, self.label_names, self.class_names)
+        return evaluation.read_texts(source, options, *trained_with)
+
+    def measure(self, data: "LabelledTexts", split: str) -> Measurement:
+        from firstlight.classifier import evaluation
+
+        return evaluation.measure(self, data, split)
+
+    # --- explore ---
+
+    def some_text(self, data: "LabelledTexts") -> str:
+        rows = data.encoded.rows_of(SPLIT)
+        return data.texts(rows[[first_drawable(longest(data.encoded.lengths[rows]))]])[0]
+
+    def made_up_text(self) -> str:
+        if self.tokenizer.reads_pairs:
+            return joined(("A dog runs over the grass.", "An animal moves."))
+        return "It looks great, but it broke after a week and nobody answered. I would not buy it again."
+
+    def _attention(self, text: str) -> Attention:
+        words = self.words(text)
+        if not words:
+            raise UserError(NO_WORD)
+        read = self.read(words)
+        ids = read.token_ids[0].tolist()
+        if self.tokenizer.kind == "word":  # an unknown word is in brackets
+            named = zip(ids, (words[i] for i in read.word_of_token), strict=True)
+            tokens = [f"[{word}]" if i == UNKNOWN_ID else word for i, word in named]
+        else:
+            tokens = [self.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids]
+        return Attention(collect(self.network, self.inputs(read.token_ids), tokens, tokens), read.notes)
+
+    def loss(self, data: "LabelledTexts") -> Tensor:
+        rows = data.encoded.rows_of(SPLIT)
+        rows = rows[data.targets[rows] != LEFT_OUT][:MOST_ROWS]
+        if not len(rows):
+            raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
+        batch = self.batch(data.encoded.ids, rows)
+        return classification_loss(self.network(*batch.inputs), torch.from_numpy(data.targets[rows]))
+
 
 def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
     """Return the module that computes the features of the tokens, or None if the card has no evidence.
@@ -211,13 +343,3 @@ def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> Ngra
     except ValueError as error:
         problem = f"the evidence in the checkpoint's metadata is broken ({error})"
         raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error
-
-
-def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001
-    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
-    evidence = evidence_of(card, tokenizer.vocab_size, of_all.checkpoint)
-    run = LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"], evidence)
-    num_choices = run.choices.num_choices if run.choices is not None else 0
-    if bool(card.get("choices")) != bool(num_choices) or num_choices not in (0, len(run.class_names)):
-        raise UserError(f"{of_all.checkpoint}: data.choice_columns does not fit the network of the card; {TRAIN_AGAIN}")
-    return run

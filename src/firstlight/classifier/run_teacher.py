@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from firstlight.choices import listed
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import ClassifierRun
 from firstlight.errors import UserError
 from firstlight.kind.teachers import has_same_data
 from firstlight.lit.losses import probabilities
@@ -19,7 +19,7 @@ VERSION = 1  # increase it when the predictions change, so that the cache is not
 ROWS_OF_A_RUN = ("max_train_rows", "split_seed", "folds", "left_out_fold")  # the options of `data` that choose them
 
 
-def seen_rows(run: LoadedClassifier, data: ReviewData) -> NDArray[np.bool_]:
+def seen_rows(run: ClassifierRun, data: ReviewData) -> NDArray[np.bool_]:
     """Return which training rows a run was trained on, (training rows,).
 
     Raises UserError if the run has other classes, or has seen rows of the validation split.
@@ -41,7 +41,7 @@ def seen_rows(run: LoadedClassifier, data: ReviewData) -> NDArray[np.bool_]:
 
 
 def predict(
-    run: LoadedClassifier, texts: list[str], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
+    run: ClassifierRun, texts: list[str], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
     """Return the probabilities of the classes for some texts, (texts, classes).
 

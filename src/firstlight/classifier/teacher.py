@@ -15,7 +15,7 @@ from torch import Tensor
 
 from firstlight.classifier import run_teacher, tfidf_teacher
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.run import LoadedClassifier
+from firstlight.classifier.run import ClassifierRun
 from firstlight.data import cache
 from firstlight.data.store import key_of
 from firstlight.kind.teachers import Lesson, Named, digest_of
@@ -66,7 +66,7 @@ def _of_runs(name: str, runs: Sequence[Any], data: ReviewData) -> tuple[NDArray[
 
 
 def _predicted(
-    run: LoadedClassifier, texts: Callable[[], list[str]], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
+    run: ClassifierRun, texts: Callable[[], list[str]], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
     return run_teacher.predict(run, texts(), targets, is_seen)
 

@@ -20,13 +20,11 @@ from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.baseline import Fitted, OtherData
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.kind import get
+from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import say
-
-BASELINES = {target: baseline for kind in KINDS.values() for target, baseline in kind.baselines.items()}
 
 
 @dataclass
@@ -68,6 +66,12 @@ class BaselineOptions:
     """A folder with your own settings, used in addition to ./conf."""
 
 
+def kind_with_baseline(target: str | None) -> Kind | None:
+    """Return the kind whose baseline reads the data with a `_target_`; None if there is none."""
+    of_data = (kind for kind in KINDS.values() for node in kind.schema.values() if node._target_ == target)
+    return next((kind for kind in of_data if kind.baseline is not None), None)
+
+
 def main() -> None:
     """Parse the command line and measure."""
     measure_baseline(parse(BaselineOptions, "baseline"))
@@ -76,20 +80,21 @@ def main() -> None:
 def measure_baseline(options: BaselineOptions) -> Path:
     """Fit on train, choose on validation, measure test once, write and print the record. Return its folder."""
     config, overrides = compose(options)
-    model, _ = BASELINES[config.data._target_]
-    if (given := options.other.given()) and model != "tfidf":
+    kind = kind_with_baseline(config.data._target_)
+    assert kind is not None, "compose has checked it"
+    if (given := options.other.given()) and kind.baseline != "tfidf":
         raise UserError(f"--other.{next(iter(given)).replace('_', '-')} applies to classifiers; leave it out")
     folder = RunFolder(Path(config.paths.output_dir))
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
     from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
     with folder.locked(), signals_restored():
-        record = start_of(record_of_start(config, folder), model, overrides)
+        record = start_of(record_of_start(config, folder), kind, overrides)
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
             with signals_raise():
-                _measure(config, options, folder, record)
+                _measure(kind, config, options, folder, record)
         except BaseException as error:
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")
@@ -101,7 +106,9 @@ def measure_baseline(options: BaselineOptions) -> Path:
     return folder.path
 
 
-def _measure(config: DictConfig, options: BaselineOptions, folder: RunFolder, record: dict[str, Any]) -> None:
+def _measure(
+    kind: Kind, config: DictConfig, options: BaselineOptions, folder: RunFolder, record: dict[str, Any]
+) -> None:
     """Fit and measure, and write the results into record."""
     from hydra.utils import instantiate
 
@@ -111,10 +118,9 @@ def _measure(config: DictConfig, options: BaselineOptions, folder: RunFolder, re
     record["data"] = data.describe()
     record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
     folder.write(record)
-    _, fit = BASELINES[config.data._target_]
     started_at, processor_started_at = time.perf_counter(), time.process_time()
     limited = {} if options.max_words is None else {"max_words": options.max_words}
-    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path, **limited)
+    fitted: Fitted = kind.function("baseline", "fit")(data, config.optimized_metric, folder.path, **limited)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
     record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
@@ -139,10 +145,11 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     if options.task not in names:
         raise UserError(f"--task {options.task}: this task does not exist; {_there_are(names)}")
     target = _target_of(options.task)
-    if target not in BASELINES:
+    kind = kind_with_baseline(target)
+    if kind is None:
         raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")
     if options.max_words is not None:
-        _check_max_words(options.max_words, options.task, target)
+        _check_max_words(options.max_words, options.task, kind)
     timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
     folder = options.log_dir / options.task / "baseline" / timestamp
     config = compose_task(options.task, options.data, options.log_dir, folder)
@@ -156,16 +163,15 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     ]
 
 
-def _check_max_words(max_words: int, task: str, target: str) -> None:
-    model, _ = BASELINES[target]
-    if model != "tfidf":
+def _check_max_words(max_words: int, task: str, kind: Kind) -> None:
+    if kind.baseline != "tfidf":
         raise UserError(f"--max-words {max_words} requires a task of labelled texts, not --task {task}; leave it out")
     if max_words < 1:
         raise UserError(f"--max-words {max_words} must be at least 1")
 
 
 def _there_are(tasks: list[str]) -> str:
-    return f"there are baselines for {', '.join(task for task in tasks if _target_of(task) in BASELINES)}"
+    return f"there are baselines for {', '.join(task for task in tasks if kind_with_baseline(_target_of(task)))}"
 
 
 def _target_of(task: str) -> str | None:
@@ -190,11 +196,11 @@ def _chosen(task: str, group: str) -> str | None:
     return next((choice for choice in (*own, *inherited) if choice), None)
 
 
-def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[str, Any]:
+def start_of(record: dict[str, Any], kind: Kind, overrides: list[str]) -> dict[str, Any]:
     """Return the record of the start of a training without the entries of networks."""
     from importlib.metadata import version
 
-    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None, "references": None}
+    record |= {"model": kind.baseline, "overrides": overrides, "chosen": None, "tried": None, "references": None}
     record |= dict.fromkeys(("dropout", "context_length", "run_key"))
     record["versions"] |= {"scikit-learn": version("scikit-learn")}
     return record

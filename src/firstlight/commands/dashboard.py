@@ -12,7 +12,6 @@ from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.invocation import install_command
-from firstlight.kind.kind import get
 from firstlight.kind.registry import KINDS
 from firstlight.kind.workspace import STEP, curve, section
 from firstlight.terminal_text import say
@@ -62,7 +61,7 @@ def build(project: str, entity: str) -> Any:
     except ImportError as error:
         raise UserError(f"the dashboard requires wandb-workspaces: {install_command('dashboard')}") from error
 
-    of_kinds = (get(kind.dashboard)() for kind in KINDS.values() if kind.dashboard)
+    of_kinds = (kind.function("dashboard", "sections")() for kind in KINDS.values() if kind.has("dashboard"))
     sections = [comparison(), all_runs(), *chain.from_iterable(of_kinds)]
     for each in sections:
         for number, panel in enumerate(each.panels):  # replaces random ids, so that the file is always the same

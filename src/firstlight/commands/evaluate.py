@@ -4,11 +4,9 @@ from pathlib import Path
 
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
-from firstlight.errors import UserError
-from firstlight.kind.evaluation import OF_SOME_KINDS, EvaluateOptions
-from firstlight.kind.found import located
-from firstlight.kind.kind import get
-from firstlight.kind.registry import KINDS, kinds_with
+from firstlight.kind import evaluation
+from firstlight.kind.evaluation import EvaluateOptions
+from firstlight.kind.load import load, located
 
 
 def main() -> None:
@@ -19,15 +17,7 @@ def main() -> None:
 def evaluate(options: EvaluateOptions) -> Path:
     """Evaluate a split, write and print the results, and return their folder."""
     path = located("evaluate", options.run, options.log_dir)
-    from firstlight.kind.load import load
-
-    run = load(path, checkpoint=options.checkpoint)
-    kind = KINDS[run.kind]
-    for name in OF_SOME_KINDS:
-        if getattr(options, name) is not None and name not in kind.evaluation_options:
-            raise UserError(f"--{name.replace('_', '-')} applies to {kinds_with(name)}; leave it out")
-    folder: Path = get(kind.evaluate)(run, options)
-    return folder
+    return evaluation.evaluate(load(path, checkpoint=options.checkpoint), options)
 
 
 if __name__ == "__main__":

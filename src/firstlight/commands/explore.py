@@ -13,11 +13,11 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.drawn import Drawn, NothingToDrawError
-from firstlight.kind.found import run_for
-from firstlight.kind.kind import Drawing, get
-from firstlight.kind.registry import KINDS, kind_of_saved
-from firstlight.lab.explore.catalog import NAMES, check_names, choose, traits_of
+from firstlight.kind.kind import Drawing
+from firstlight.kind.load import load, run_for
+from firstlight.kind.registry import KINDS, OWN, kind_of_saved
+from firstlight.kind.results import NothingToDrawError
+from firstlight.lab.explore.catalog import check_names, choose, drawings, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page, Shown
 
-FIGURES = f"Names of figures; by default all that apply to the run or task: {', '.join(NAMES)}."
+NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
+FIGURES = f"Names of figures; by default all that apply to the run or task: {NAMES}."
 
 
 @dataclass
@@ -113,7 +114,6 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         from firstlight.lab.explore.publish import check_loggers
 
         check_loggers(config)
-    from firstlight.kind.load import load
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
@@ -185,7 +185,7 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page", asked: list[
     failed: list[NothingToDrawError] = []
     for drawing in drawings:
         try:
-            drawn: Drawn = get(drawing.function)(subject)
+            drawn = drawing.draw(subject)
         except NothingToDrawError as error:
             failed.append(error)
             page.leave_out(drawing, str(error))

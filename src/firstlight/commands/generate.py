@@ -11,12 +11,11 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.kind.chunks import chunks
-from firstlight.kind.found import located
+from firstlight.kind.load import load_for, located
 from firstlight.terminal_text import note, say, write_out
 
 if TYPE_CHECKING:
-    from firstlight.generator.run import LoadedGenerator
+    from firstlight.generator.run import GeneratorRun
     from firstlight.generator.writing import Prompt, Writing
 
 MARK = "*"
@@ -74,9 +73,8 @@ def main() -> None:
         )
     run = located("generate", options.run, options.log_dir)
     from firstlight.generator.writing import Writing
-    from firstlight.kind.load import load_for
 
-    generator: LoadedGenerator = load_for("generate", run, checkpoint=options.checkpoint)
+    generator: GeneratorRun = load_for("generate", run, checkpoint=options.checkpoint)
     writing = Writing(**{each.name: getattr(options, each.name) for each in fields(Writing)})
     prompt = generator.read(options.prompt, writing)
     notes = list(prompt.notes)
@@ -92,7 +90,7 @@ def main() -> None:
         write_many(generator, prompt, writing, options.num_samples)
 
 
-def write_one(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing") -> None:
+def write_one(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing") -> None:
     """Print one text, each token as soon as it is written."""
     write_out(prompt.text, end="", flush=True)
     for pieces in generator.stream(prompt, 1, writing):
@@ -100,14 +98,14 @@ def write_one(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing"
     write_out("")
 
 
-def write_many(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
+def write_many(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
     """Print several texts, each below its number."""
     for number, text in enumerate(texts(generator, prompt, writing, num_samples), start=1):
         say(f"--- {number}")
         write_out(text, flush=True)
 
 
-def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
+def write_documents(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
     """Print one document per line. Mark documents that are not in the training data if the run has stored these."""
     known = generator.known_documents()
     for text in texts(generator, prompt, writing, num_samples):
@@ -117,8 +115,10 @@ def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Wr
         note(f"{MARK} not among the {len(known):,} documents of the training")
 
 
-def texts(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> Iterator[str]:
+def texts(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing", num_samples: int) -> Iterator[str]:
     """Yield the samples, each with its prompt. Up to SAMPLES_AT_ONCE are written together, fewer if they are long."""
+    from firstlight.kind.run import chunks  # imports torch
+
     at_once = max(1, min(SAMPLES_AT_ONCE, TOKENS_AT_ONCE // writing.tokens))
     for number, chunk in enumerate(chunks(range(num_samples), at_once)):
         seed = writing.seed if number == 0 or writing.seed is None else another_seed(writing.seed, number)

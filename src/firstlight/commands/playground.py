@@ -14,7 +14,7 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
-from firstlight.kind.found import run_for
+from firstlight.kind.load import load, run_for
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def listen(port: int | None) -> socket.socket:
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
     """Return the loaded runs, ready to answer. Raises UserError."""
-    from firstlight.kind.load import load
     from firstlight.lab.playground.server import Playground, panel_of
 
     panels = [panel_of(load(folder, checkpoint=checkpoint)) for folder in folders]

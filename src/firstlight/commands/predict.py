@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import tyro
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
@@ -22,11 +22,11 @@ from firstlight.files.lines import lines_of
 from firstlight.files.row_writer import RowWriter
 from firstlight.files.rows import TEXT_COLUMN, Row, read_rows
 from firstlight.invocation import invocation
-from firstlight.kind.found import located
-from firstlight.kind.kind import get
-from firstlight.kind.predictor import Predictor
-from firstlight.kind.registry import KINDS, kinds_with
+from firstlight.kind.load import load_for, located
 from firstlight.terminal_text import note, say, shown
+
+if TYPE_CHECKING:
+    from firstlight.kind.run import PredictingRun
 
 OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options that only some kinds have
 STANDARD_INPUT = Path("-")
@@ -86,7 +86,8 @@ def main() -> None:
     if options.attention is not None and len(options.text) != 1:
         raise UserError(f"--attention {options.attention} draws one sentence; give one text by --text")
     if options.input is None:
-        load_predictor(options).show(options.text)
+        run, given = load_run(options)
+        run.show(options.text, **given)
         return
     rows = rows_of(sys.stdin.buffer) if options.input == STANDARD_INPUT else read_rows(options.input)
     first = next(rows, None)
@@ -96,14 +97,14 @@ def main() -> None:
     check_columns(columns, first, options)
     if options.output is not None:
         RowWriter(options.output, [])  # raises for a format that cannot be written, before anything is computed
-    predictor = load_predictor(options)
-    trained_on = predictor.trained_columns
+    run, given = load_run(options)
+    trained_on = run.text_columns
     if not columns:
         columns = text_columns_of(trained_on, first)
         check_columns(columns, first, options)
     if len(trained_on) < 2 and len(columns) > 1:
         raise UserError(f"--text-column {options.text_column}: the run reads single texts; name one column")
-    predict_file(columns, predictor, chain([first], rows), options)
+    predict_file(columns, run, given, chain([first], rows), options)
 
 
 def rows_of(stream: BinaryIO) -> Iterator[Row]:
@@ -129,43 +130,39 @@ def text_columns_of(trained_on: list[str], row: Row) -> list[str]:
     return trained_on if trained_on and all(column in row.values for column in trained_on) else [TEXT_COLUMN]
 
 
-def load_predictor(options: PredictOptions) -> Predictor:
-    """Load the run. Print a note if it was trained on the sample. Raises UserError for options of other kinds."""
-    path = located("predict", options.run, options.log_dir)
-    from firstlight.kind.load import load_for
+def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
+    """Return the run and its options. Print a note if it was trained on the sample.
 
-    run = load_for("predict", path, checkpoint=options.checkpoint)
-    kind = KINDS[run.kind]
+    Raises UserError for options of other kinds.
+    """
+    path = located("predict", options.run, options.log_dir)
+    run: PredictingRun = load_for("predict", path, checkpoint=options.checkpoint)
+    from firstlight.kind.run import refuse_options_of_others
+
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
-    for name in given:
-        if name not in kind.prediction_options:
-            option = name.replace("_", "-")
-            raise UserError(
-                f"--{option} applies to {kinds_with(name)}, and {options.run} is a {kind.noun}; leave it out"
-            )
+    refuse_options_of_others(run, "show", given)
     if run.data_source == "sample":
         note("this run was trained on a GENERATED SAMPLE, not on real data")
-    assert kind.predictor is not None, "load_for accepts only kinds that have one"
-    predictor: Predictor = get(kind.predictor)(run, given)
-    return predictor
+    return run, given
 
 
-def predict_file(texts: list[str], predictor: Predictor, rows: Iterator[Row], options: PredictOptions) -> None:
+def predict_file(
+    texts: list[str], run: "PredictingRun", given: dict[str, Any], rows: Iterator[Row], options: PredictOptions
+) -> None:
     """Write every row of a file with its prediction, a few thousand rows at a time. All columns are kept.
 
-    texts: the columns of the texts.
+    texts: the columns of the texts; given: the options of the run.
     """
     first = next(rows)
-    given, rows = list(first.values), chain([first], rows)
-    ours = predictor.columns
-    columns = [f"given_{name}" if name in ours else name for name in given] + ours
+    theirs, rows = list(first.values), chain([first], rows)
+    columns = [*(f"given_{name}" if name in run.columns else name for name in theirs), *run.columns]
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} already has columns that begin with given_; rename them")
     with _writer(options.output, columns) as write, _bar(options) as advance:
         to_read, to_write = tee(rows)  # at most one batch of the run lies between them
-        predictions = predictor.rows(_text_of(row, texts, options) for row in to_read)
+        predictions = run.rows((_text_of(row, texts, options) for row in to_read), **given)
         for prediction, row in zip(predictions, to_write, strict=True):
-            values = [row.values.get(name) for name in given]
+            values = [row.values.get(name) for name in theirs]
             write(dict(zip(columns, [*values, *prediction], strict=True)))
             advance(1)
     if options.output is not None:

@@ -65,6 +65,7 @@ class TableData(LightningDataModule):
 
     index_batch: ClassVar[type]
     options_type: ClassVar[type[DataOptions] | None] = None
+    only_split: str = "train"  # the split as which a single file is read
     options: Any
     table: Any
     tokenizer: Any
@@ -83,7 +84,7 @@ class TableData(LightningDataModule):
     @cached_property
     def source(self) -> Source:
         """The source of the data, which is searched for once in every process."""
-        return find_source(self.options, sample=self.options.sample.value)
+        return find_source(self.options, sample=self.options.sample.value, only_split=self.only_split)
 
     @property
     def num_classes(self) -> int:

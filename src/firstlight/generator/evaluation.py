@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,76 +11,34 @@ from torch import Tensor
 
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, Ratio, TokenAccuracy, TokenMetric
 from firstlight.data.cache import save_array
-from firstlight.data.corpus_options import CharacterOptions
-from firstlight.data.options import ReviewTextOptions
 from firstlight.data.tables import TokenBatch
-from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
+from firstlight.data.windows import EveryWindow, WindowBatch, overlapping_windows
 from firstlight.errors import UserError
 from firstlight.generator.bits_per_character import BitsPerCharacter
-from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
-from firstlight.generator.run import LoadedGenerator
-from firstlight.kind.data_changes import DataChanges, changed_options
-from firstlight.kind.evaluation import (
-    EvaluateOptions,
-    chosen_split,
-    print_results,
-    refuse_other_data,
-    results_folder,
-    write_metrics,
-)
+from firstlight.generator.data import StreamData
+from firstlight.kind.results import WHOLE, Measurement
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.text.statistics import WORD
 from firstlight.text.text_tokenizers import decode
 
 LARGEST_EXPONENT = 700.0  # e to the power of more is not a finite number
-WHOLE = "whole"  # name of the split if all of another text is evaluated
 LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
 
 
-def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
-    """Evaluate a split or all of another text, write the metrics below the run's folder, and return their folder."""
-    data = open_data(generator, options.data, options.log_dir)
-    is_whole = options.split is None and options.data.path is not None
-    split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))
+def measure(run: Any, data: StreamData, split: str, context_length: int, stride: int | None) -> Measurement:
+    """Return the metrics of a split, or of the whole text, and write the loss of each token after the first.
+
+    The windows do not overlap, or start `stride` tokens apart. The loss of the last position requires windows that do
+    not overlap. Raises UserError for a stride that is out of range, and for fewer than 2 tokens.
+
+    run: a `GeneratorRun`.
+    """
     stream = data.stream() if split == WHOLE else data.stream(split)
     if len(stream) < 2:
         remedy = "use more text" if split == WHOLE else "choose another --split"
         raise UserError(f"{data.source.where}: the {split} split has fewer than 2 tokens; {remedy}")
-    context_length = generator.seen(options.context_length)
-    if options.stride is not None and not 1 <= options.stride <= context_length:
-        raise UserError(f"--stride {options.stride} must lie between 1 and {context_length}, the length of a window")
-    metrics, losses = measure(generator, data, stream, context_length, options.stride)
-    folder = results_folder(generator, data.source, split, options)
-    size = {"tokens": len(stream), "predicted": len(losses)}
-    write_metrics(folder, generator, data.source, split, size, metrics, options)
-    save_array(folder / LOSSES, losses)
-    note = predicted_note(len(losses), context_length, options.stride)
-    print_results(folder, generator, data.source, split, metrics, "The metrics and the loss of each token", [note])
-    return folder
-
-
-def open_data(generator: LoadedGenerator, changes: DataChanges, log_dir: Path) -> StreamData:
-    """Return the data in the vocabulary of the run. Raises UserError for other data that the user did not choose."""
-    saved = generator.config["data"]
-    is_of_characters = "preparation" in saved
-    node = CharacterOptions if is_of_characters else ReviewTextOptions
-    data_class = CharacterData if is_of_characters else ReviewTextData
-    changed = vars(changed_options(saved, node, changes, log_dir))
-    data: StreamData = data_class(**changed)
-    data.reader = generator.tokenizer
-    refuse_other_data(generator, data.source, changes)
-    data.setup("test")
-    return data
-
-
-def measure(
-    generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int, stride: int | None = None
-) -> tuple[dict[str, float], NDArray[np.float32]]:
-    """Return the metrics of callbacks/token_metrics.py, and the loss of each token after the first: (tokens - 1,).
-
-    The windows do not overlap, or start `stride` tokens apart. The loss of the last position requires windows that do
-    not overlap.
-    """
+    if stride is not None and not 1 <= stride <= context_length:
+        raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
     bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
     counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
     bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
@@ -102,12 +59,18 @@ def measure(
                 yield batch._replace(targets=batch.targets[:, -num_new:])
 
     def logits(batch: TokenBatch) -> Tensor:
-        return generator.network(batch.token_ids)[:, -batch.targets.shape[1] :]
+        return run.network(batch.token_ids)[:, -batch.targets.shape[1] :]
 
-    found = measure_tokens(batches(), logits, metrics)
+    found = measure_tokens(run, batches(), metrics, logits)
     if counts is not None and data.separator_id is None:
         found |= word_perplexity(found["loss"], decode(data.tokenizer, data.ids(stream)[1:].tolist()), len(stream) - 1)
-    return found, losses.all()
+    return Measurement(
+        found,
+        {"tokens": len(stream), "predicted": len(losses.all())},
+        (predicted_note(len(losses.all()), context_length, stride),),
+        lambda folder: save_array(folder / LOSSES, losses.all()),
+        "The metrics and the loss of each token",
+    )
 
 
 def word_perplexity(loss: float, text: str, num_tokens: int) -> dict[str, float]:

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.errors import UserError
-from firstlight.generator.run import LoadedGenerator
+from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing, cut_note
-from firstlight.text.readable import readable
 from firstlight.text.text_tokenizers import first_id
 
 WINDOWS_AT_ONCE = 256
@@ -45,7 +44,7 @@ class Surprise(NamedTuple):
         return self.bits / np.array([max(len(piece), 1) for piece in self.pieces])
 
 
-def next_tokens(run: LoadedGenerator, prompt: str, count: int = 15) -> NextTokens:
+def next_tokens(run: GeneratorRun, prompt: str, count: int = 15) -> NextTokens:
     """Return the `count` most likely tokens after a prompt. Raises UserError if `count` is below 1."""
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
@@ -54,11 +53,11 @@ def next_tokens(run: LoadedGenerator, prompt: str, count: int = 15) -> NextToken
         logits = run.network(read.token_ids[:, -run.network.context_length :])[0, -1].double()  # (vocabulary,)
         logits[list(run.tokenizer.unwritten)] = -torch.inf
     probabilities, ids = logits.softmax(dim=0).topk(min(count, len(logits) - len(run.tokenizer.unwritten)))
-    names = [readable(run.tokenizer, i, run.separator_id) for i in ids.tolist()]
+    names = [run.readable(i) for i in ids.tolist()]
     return NextTokens(read.text, names, probabilities.numpy(), read.notes)
 
 
-def surprise(run: LoadedGenerator, text: str) -> Surprise:
+def surprise(run: GeneratorRun, text: str) -> Surprise:
     """Return the surprise of every token of a text, given as many tokens before it as the context allows.
 
     The first token is predicted from the token that starts every text. Raises UserError for an empty text.
@@ -80,7 +79,7 @@ def surprise(run: LoadedGenerator, text: str) -> Surprise:
 
 
 @torch.inference_mode()
-def _bits(run: LoadedGenerator, ids: Tensor) -> NDArray[np.float64]:
+def _bits(run: GeneratorRun, ids: Tensor) -> NDArray[np.float64]:
     """Return -log2 of the probability of every token except the first, (length - 1,), given the context before it."""
     context_length = run.network.context_length
     head = run.network(ids[None, :-1][:, :context_length])[0]  # the first window predicts all its tokens at once

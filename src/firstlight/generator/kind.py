@@ -9,29 +9,22 @@ from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import check_path
 from firstlight.generator.options import GeneratorConfig
-from firstlight.kind.kind import Drawing, Kind, drawing
+from firstlight.kind.kind import Drawing, Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 
-FIGURES = "firstlight.generator.figures"
-DRAWINGS: tuple[Drawing, ...] = (
-    drawing(
+FIGURES = (
+    Drawing(
         "next_token",
-        FIGURES,
-        "generator",
         "Probabilities of the next token after the prompt (x axis), with the most likely token on top. One long bar "
         "means that the run is certain; many bars of similar length mean that many tokens are possible.",
     ),
-    drawing(
+    Drawing(
         "loss_per_position",
-        FIGURES,
-        "generator",
         "Mean loss on the validation text (y axis) against the number of visible tokens (x axis). Where the curve is "
         "flat, a longer context does not reduce the loss.",
     ),
-    drawing(
+    Drawing(
         "surprise",
-        FIGURES,
-        "generator",
         "A text in which darker characters have a higher surprise, in bits per character. Words usually start dark and "
         "end light, and a repeated name is lighter if its first occurrence is in the context.",
     ),
@@ -44,11 +37,6 @@ class ReviewTextDataNode(DataNode, ReviewTextOptions):
 
     text_column: Any = ReviewTextOptions.text_column
     _target_: str = "firstlight.generator.data.ReviewTextData"
-
-    @staticmethod
-    def check(config: DictConfig) -> None:
-        """Raise UserError for data that cannot be found. config: the whole configuration."""
-        check_path(config.data.path, config.data.source)
 
 
 @dataclass
@@ -74,39 +62,14 @@ def metrics(config: DictConfig) -> tuple[str, ...]:
     return ("loss", "accuracy", "perplexity", *(("bits_per_character",) if is_text else ()))
 
 
-NGRAMS = ("ngrams", "firstlight.generator.baseline:fit")
 KIND = Kind(
     name="generator",
     noun="generator",
     model=GeneratorNode,
     schema={"characters": CharacterDataNode, "review_text": ReviewTextDataNode},
     metrics=metrics,
-    metric_callbacks=(
-        "firstlight.generator.bits_per_character:BitsPerCharacter",
-        "firstlight.callbacks.token_metrics:Perplexity",
-        "firstlight.callbacks.token_metrics:TokenAccuracy",
-    ),
-    has_any_length=False,
     command="generate",
     example=lambda config: "--num-samples 3 --tokens 300 --temperature 0.8",  # noqa: ARG005
-    evaluation_options=("context_length", "stride"),
-    training="firstlight.generator.module:Generation",
-    tokenizers=(
-        "firstlight.text.text_tokenizers:CharacterTokenizer",
-        "firstlight.text.text_tokenizers:BytePairTokenizer",
-        "firstlight.text.text_tokenizers:TextWordTokenizer",
-        "firstlight.text.tokenizers:Tokenizer",
-    ),
-    loaded="firstlight.generator.run:from_card",
-    evaluate="firstlight.generator.evaluation:evaluate_generator",
-    exploration="firstlight.generator.figures:GeneratorExploration",
-    panel="firstlight.generator.panel:GeneratorPanel",
-    panel_title="Continue a text",
-    dashboard="firstlight.generator.dashboard:sections",
-    baselines={
-        "firstlight.generator.data.CharacterData": NGRAMS,
-        "firstlight.generator.data.ReviewTextData": NGRAMS,
-    },
-    drawings=DRAWINGS,
-    lesson="firstlight.kind.teachers:lesson",
+    figures=FIGURES,
+    baseline="ngrams",
 )

@@ -1,6 +1,7 @@
 """Options of the generators, as typed dataclasses that check their values. Imports no torch."""
 
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from firstlight.networks.config import TransformerConfig, check_at_least
 
@@ -28,6 +29,8 @@ class GeneratorConfig(TransformerConfig):
         >>> config.causal
         True
     """
+
+    reads_windows: ClassVar[bool] = True
 
     causal: bool = True
     tie_embeddings: bool = False

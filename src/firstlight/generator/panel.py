@@ -12,11 +12,10 @@ from torch import Tensor
 from firstlight.data.corpus_options import Preparation
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
-from firstlight.generator.run import LoadedGenerator
+from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from firstlight.kind.panels.inputs import Inputs, end_of
 from firstlight.kind.panels.panel import Event, Panel
-from firstlight.text.readable import readable
 from firstlight.text.text_tokenizers import WordText
 
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")
@@ -32,12 +31,14 @@ LARGEST_SEED = 2**53 - 1  # largest exact integer in JavaScript
 class GeneratorPanel(Panel):
     """Panel that continues a prompt piece by piece."""
 
+    kind = "generator"
+    title = "Continue a text"
     streams: ClassVar[bool] = True
-    run: LoadedGenerator
+    run: GeneratorRun
 
-    def __init__(self, run: LoadedGenerator) -> None:
+    def __init__(self, run: GeneratorRun) -> None:
         super().__init__(run)
-        self._name = cache(lambda token_id: readable(run.tokenizer, token_id, run.separator_id))
+        self._name = cache(run.readable)
 
     def examples(self) -> tuple[str, ...]:
         if self.run.config["data"].get("preparation") == Preparation.lines.name:

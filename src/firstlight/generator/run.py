@@ -1,22 +1,41 @@
-"""Trained generators that write text without their data set."""
+"""Trained generators: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
+from firstlight.data.windows import EveryWindow, WindowBatch
+from firstlight.generator import evaluation
+from firstlight.generator.bits_per_character import BitsPerCharacter
+from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Prompt, Writer, Writing
-from firstlight.kind.loaded import LoadedRun, OfAllRuns
-from firstlight.text.text_tokenizers import TextTokenizer, writer_of
+from firstlight.kind.attention import Attention, collect
+from firstlight.kind.results import Measurement, NothingToDrawError
+from firstlight.kind.run import MOST_ROWS, SPLIT, Run
+from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
+from firstlight.text.readable import readable
+from firstlight.text.text_tokenizers import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    TextTokenizer,
+    TextWordTokenizer,
+    decode,
+    writer_of,
+)
+from firstlight.text.tokenizers import Tokenizer
+
+LONGEST_PASSAGE = 1200  # tokens of the validation split that are read to choose a text
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LoadedGenerator(LoadedRun):
+class GeneratorRun(Run):
     """Trained generator, which continues a text.
 
-    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    It has the attributes of every run (`path`, `network`, `config`, `record`, `metrics`, `history`).
     `network(token_ids)` accepts (batch, length) ids and returns logits (batch, length, vocabulary).
 
     Attributes:
@@ -27,14 +46,20 @@ class LoadedGenerator(LoadedRun):
     >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
     """
 
-    kind: ClassVar[str] = "generator"
+    kind = "generator"
+    tokenizer_types = (CharacterTokenizer, BytePairTokenizer, TextWordTokenizer, Tokenizer)
+    metric_callbacks = (BitsPerCharacter, Perplexity, TokenAccuracy)
+    evaluates_whole_texts = True
+    choice_note = "the text is the beginning of the validation split"
+    made_up_note = "the text is written by the run"
 
     network: Generator
     tokenizer: TextTokenizer
-    separator_id: int | None
 
-    def _facts(self) -> dict[str, str]:
-        return {"vocabulary": f"{self.tokenizer.vocab_size:,} tokens, context length {self.network.context_length}"}
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.tokenizer = writer_of(parts[-1])
+        self.separator_id: int | None = self.metadata["separator_id"]
 
     def generate(self, prompt: str = "", **writing: Any) -> str:
         """Return the prompt and the text that the network writes after it.
@@ -122,7 +147,58 @@ class LoadedGenerator(LoadedRun):
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
         return {" ".join(line.split()) for line in lines if line.strip()}
 
+    # --- evaluate ---
 
-def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedGenerator:  # noqa: ARG001
-    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
-    return LoadedGenerator(*of_all, writer_of(tokenizer), card["separator_id"])
+    def _data_type(self) -> type[StreamData]:
+        return CharacterData if "preparation" in self.config["data"] else ReviewTextData
+
+    def measure(
+        self, data: StreamData, split: str, *, context_length: int | None = None, stride: int | None = None
+    ) -> Measurement:
+        return evaluation.measure(self, data, split, self.seen(context_length), stride)
+
+    # --- explore ---
+
+    def some_text(self, data: StreamData) -> str:
+        ids = data.ids(data.stream(SPLIT), LONGEST_PASSAGE)
+        separator = decode(data.tokenizer, [data.separator_id]) if data.separator_id is not None else ""
+        text = decode(data.tokenizer, ids.tolist()).removeprefix(separator)
+        _, blank_line, rest = text.partition("\n\n")
+        return rest if blank_line and len(rest) > len(text) / 2 else text  # start at the beginning of a passage
+
+    def made_up_text(self) -> str:
+        return self.generate(tokens=self.network.context_length, seed=0)
+
+    def beginning(self, text: str) -> str:
+        has_separator = self.separator_id is not None
+        ids = self.tokenizer.encode_batch([text])[0][: self.network.context_length - has_separator]
+        return decode(self.tokenizer, ids.tolist())
+
+    def _attention(self, text: str) -> Attention:
+        read = self.read(text, Writing())
+        seen = read.token_ids[:, -self.network.context_length :]
+        tokens = [self.readable(token_id) for token_id in seen[0].tolist()]
+        notes, loops = list(read.notes), self.config["model"].get("num_loops") or 1
+        if loops > 1:
+            notes.append(f"the blocks are applied {loops} times; the weights are those of the last time")
+        return Attention(collect(self.network, (seen,), tokens, tokens), notes)
+
+    def loss(self, data: StreamData) -> Tensor:
+        windows = EveryWindow(data.stream(SPLIT), self.network.context_length, MOST_ROWS)
+        places = next(iter(windows), None)
+        if places is None:
+            raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
+        batch = data.table(WindowBatch(torch.from_numpy(places)))
+        return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
+
+    def tokens(self) -> DrawnTokens:
+        if isinstance(self.tokenizer, CharacterTokenizer):
+            return drawn_characters(self.tokenizer, self.readable)
+        return drawn_words(self.tokenizer.words[: self.network.embedding.num_embeddings], self.readable)
+
+    def readable(self, token_id: int) -> str:
+        """Return the readable name of a token.
+
+        >>> run.readable(3)
+        """
+        return readable(self.tokenizer, token_id, self.separator_id)

@@ -9,10 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from firstlight.errors import UserError
-from firstlight.kind.kind import get
-from firstlight.kind.loaded import LoadedRun
-from firstlight.kind.registry import KINDS
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 
 
@@ -39,19 +35,6 @@ class Attention:
 
     maps: list[AttentionMap]
     notes: list[str] = field(default_factory=list)
-
-
-def attention_of(run: LoadedRun, text: str) -> Attention:
-    """Return the attention weights of a run for a text. The text is cut to the context.
-
-    For a translator, these are the weights while it writes its own translation. Raises UserError for a text that cannot
-    be read, and for a network without attention.
-    """
-    if not has_attention(run.network):
-        raise UserError(f"{run.folder.path}: the network has no attention; name another run")
-    if not text.strip():
-        raise UserError("the text is empty; pass a text with at least one word")
-    return get(KINDS[run.kind].exploration).attention(run, text)
 
 
 def has_attention(network: nn.Module) -> bool:

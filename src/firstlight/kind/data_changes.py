@@ -105,6 +105,21 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
         raise UserError(str(error)) from error
 
 
+def refuse_other_data(fingerprint: str, source: Any, changes: DataChanges) -> None:
+    """Raise UserError if the run's own data is required and other data was found, such as the sample.
+
+    A file that only the checkpoint names is not used for anything before this comparison.
+
+    fingerprint: that of the training data; source: the data that was found.
+    """
+    is_of_the_checkpoint = source.kind.value == "local" and changes.path is None and changes.source is None
+    if (is_of_the_checkpoint or not changes.given()) and source.fingerprint != fingerprint:
+        raise UserError(
+            f"the run was trained on other data than {source.where}, which was found on this machine; "
+            f"set FIRSTLIGHT_DATA as in training, or choose the data by data.path or data.source"
+        )
+
+
 ADDRESSES = ("hub", "url")
 NOT_FROM_A_CARD = ("_target_", "cache_dir", *ADDRESSES)
 

@@ -1,9 +1,8 @@
-"""Parts that the evaluations of all kinds share: options, choice of the split, and output of the results."""
+"""The evaluation of a run of any kind: its options, the choice of the split, and the output of the results."""
 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,11 +12,12 @@ import tyro
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.results import WHOLE, Measurement
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
-    from firstlight.kind.loaded import LoadedRun
+    from firstlight.kind.run import Run
 
 
 @dataclass
@@ -54,17 +54,25 @@ OF_SOME_KINDS = ("context_length", "stride", "beam_size", "length_penalty")  # o
 RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
 
 
-def refuse_other_data(loaded: "LoadedRun", source: "Source", changes: DataChanges) -> None:
-    """Raise UserError if the run's own data is required and other data was found, such as the sample.
+def evaluate(run: "Run", options: EvaluateOptions) -> Path:
+    """Evaluate a split, write the results below the run's folder, print the metrics, and return the results' folder.
 
-    A file that only the checkpoint names is not used for anything before this comparison.
+    Raises UserError for an option that does not apply to the run, and for data that cannot be evaluated.
     """
-    is_of_the_card = source.kind.value == "local" and changes.path is None and changes.source is None
-    if (is_of_the_card or not changes.given()) and source.fingerprint != loaded.data_fingerprint:
-        raise UserError(
-            f"the run was trained on other data than {source.where}, which was found on this machine; "
-            f"set FIRSTLIGHT_DATA as in training, or choose the data by data.path or data.source"
-        )
+    from firstlight.kind.run import refuse_options_of_others
+
+    given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
+    refuse_options_of_others(run, "measure", given)
+    data = run.open_data(options.data, options.log_dir)
+    is_whole = run.evaluates_whole_texts and options.split is None and options.data.path is not None
+    split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))
+    measured = run.measure(data, split, **given)
+    folder = results_folder(run, data.source, split, options)
+    write_metrics(folder, run, data.source, split, measured, options)
+    if measured.write is not None:
+        measured.write(folder)
+    print_results(folder, run, data.source, split, measured)
+    return folder
 
 
 def chosen_split(source: "Source", options: EvaluateOptions, *, has_test: bool) -> str:
@@ -80,7 +88,7 @@ def chosen_split(source: "Source", options: EvaluateOptions, *, has_test: bool) 
     return split
 
 
-def results_folder(loaded: "LoadedRun", source: "Source", split: str, options: EvaluateOptions) -> Path:
+def results_folder(run: "Run", source: "Source", split: str, options: EvaluateOptions) -> Path:
     """Create and return the folder of one evaluation below the run. Other options give another folder.
 
     Its name starts with the split, such as `test`, followed by the other options that were given. For other data, the
@@ -99,8 +107,8 @@ def results_folder(loaded: "LoadedRun", source: "Source", split: str, options: E
         other = options.data.path or options.data.source or "changed"
         readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
         name = f"{readable}-{_digest(source, changes)}-{name}"
-    refuse_links(loaded.folder.path, "evaluate")
-    folder = loaded.folder.path / "evaluate" / name
+    refuse_links(run.folder.path, "evaluate")
+    folder = run.folder.path / "evaluate" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -116,37 +124,28 @@ def _digest(source: "Source", changes: dict[str, Any]) -> str:
 
 def write_metrics(
     folder: Path,
-    loaded: "LoadedRun",
+    run: "Run",
     source: "Source",
     split: str,
-    size: dict[str, Any],
-    metrics: dict[str, float],
+    measured: Measurement,
     options: EvaluateOptions,
 ) -> None:
     """Write metrics.json, which contains the run, the data, the options and the metrics."""
     record = {
-        "run": str(loaded.folder.path),
+        "run": str(run.folder.path),
         "checkpoint": options.checkpoint,
         "split": split,
         "options": {name: getattr(options, name) for name in RECORDED} | {"data": options.data.given()},
-        "trained_on": {"source": loaded.data_source, "fingerprint": loaded.data_fingerprint},
+        "trained_on": {"source": run.data_source, "fingerprint": run.data_fingerprint},
         "data": {"source": source.kind.value, "path": source.where, "fingerprint": source.fingerprint},
-        **size,
-        "metrics": {f"{split}/{name}": value for name, value in metrics.items()},
+        **measured.size,
+        "metrics": {f"{split}/{name}": value for name, value in measured.metrics.items()},
     }
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2) + "\n")
 
 
-def print_results(
-    folder: Path,
-    loaded: "LoadedRun",
-    source: "Source",
-    split: str,
-    metrics: dict[str, float],
-    contents: str,
-    notes: Sequence[str] = (),
-) -> None:
-    """Print the metrics and the folder of the results. contents: name of its files; notes: notes on the data."""
+def print_results(folder: Path, run: "Run", source: "Source", split: str, measured: Measurement) -> None:
+    """Print the metrics and the folder of the results."""
     from rich.table import Table
 
     from firstlight.console import Console
@@ -154,23 +153,23 @@ def print_results(
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
-    for name, value in metrics.items():
+    for name, value in measured.metrics.items():
         table.add_row(name, f"{value:.4f}")
     console = Console()
-    console.print(f"{loaded.folder.path} on {source.where}, {split}:", soft_wrap=True)
-    for note in notes:
+    console.print(f"{run.folder.path} on {source.where}, {split}:", soft_wrap=True)
+    for note in measured.notes:
         console.print(note, soft_wrap=True, markup=False, highlight=False)
     console.print(table)
-    if warning := sample_note(loaded, source):
+    if warning := sample_note(run, source):
         console.print(warning, style="bold")
-    console.print(f"{contents} are in {folder}", soft_wrap=True)
+    console.print(f"{measured.contents} are in {folder}", soft_wrap=True)
 
 
-def sample_note(loaded: "LoadedRun", source: "Source") -> str | None:
+def sample_note(run: "Run", source: "Source") -> str | None:
     """Return a note if the run was trained or evaluated on generated data, else None."""
     from firstlight.data.options import SourceKind
 
-    is_trained_on_sample = loaded.data_source == SourceKind.sample.value
+    is_trained_on_sample = run.data_source == SourceKind.sample.value
     if source.kind is SourceKind.sample:
         return SAMPLE_NOTE if is_trained_on_sample else f"{SAMPLE_NOTE} The run was trained on real data."
     return TRAINED_ON_SAMPLE_NOTE if is_trained_on_sample else None

@@ -1,24 +1,23 @@
-"""Functions that load a trained run from its folder."""
+"""Functions that find and load a trained run. torch is imported when the first run is loaded."""
 
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
-from firstlight.kind.kind import Kind, get
-from firstlight.kind.loaded import LoadedRun, OfAllRuns
-from firstlight.kind.registry import KINDS
-from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of, refuse_overflow
-from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.lit.saved_networks import network_of_checkpoint
+from firstlight.kind.kind import Kind
+from firstlight.kind.registry import KINDS, kind_of_saved
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.named import find_run, is_checkpoint
+from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_searched, task_of
 from firstlight.spelling import option
-from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.terminal_text import note
+
+if TYPE_CHECKING:
+    from firstlight.kind.run import Run
 
 
-def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> LoadedRun:
+def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> "Run":
     """Return a trained run, as described at `firstlight.load`. Raises UserError."""
     if is_checkpoint(run):  # written by a run, or by a Trainer in a notebook
         path = Path(run)
@@ -27,15 +26,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
         folder = find_run(str(run), Path(log_dir))
         path = checkpoint_of(folder, checkpoint)
     content = open_checkpoint(path)
-    card, kind = content[CARD], kind_of_card(content[CARD], path)
-    tokenizer: Any = tokenizer_of_json(card["tokenizer"])
-    reader: Any = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
-    if not isinstance(tokenizer, tuple(map(get, kind.tokenizers))) or type(reader) is not type(tokenizer):
-        raise UserError(f"{path}: a {kind.noun} does not support a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
-    network = network_of_checkpoint(content, path, get(kind.training).config_type).eval()
-    network.register_forward_hook(partial(refuse_overflow, path))
-    of_all = OfAllRuns(folder, path, network, card["config"], card["data_source"], card["data_fingerprint"])
-    loaded: LoadedRun = get(kind.loaded)(of_all, card, tokenizer, reader)
+    loaded: Run = kind_of_content(content, path).get("run").from_checkpoint(folder, path, content)
     return loaded
 
 
@@ -50,19 +41,25 @@ def load_for(command: str, run: str, *, checkpoint: str) -> Any:
 
 
 def open_checkpoint(path: Path) -> dict[str, Any]:
-    """Return the content of a checkpoint of any kind. Raises UserError, for example if its card is incomplete."""
+    """Return the content of a checkpoint of any kind. Raises UserError, for example if its metadata is incomplete."""
+    from firstlight.lit.cards import check_content
+    from firstlight.lit.checkpoint import read_checkpoint
+
     content = read_checkpoint(path)
-    check_content(content, path, get(kind_of_card(content[CARD], path).training).card_checks)
+    check_content(content, path, kind_of_content(content, path).get("module").card_checks)
     return content
 
 
-def kind_of_card(card: dict[str, Any], path: Path) -> Kind:
-    """Return the kind of network that the card of a checkpoint names. Raises UserError for an unknown kind."""
-    kind = KINDS.get(kind_of(card))
-    if kind is None:
-        problem = f"{path}: network={kind_of(card)} must be one of {', '.join(KINDS)}"
+def kind_of_content(content: dict[str, Any], path: Path) -> Kind:
+    """Return the kind of network of the content of a checkpoint. Raises UserError for an unknown kind."""
+    from firstlight.lit.cards import kind_of
+    from firstlight.lit.checkpoint import CARD
+
+    name = kind_of(content[CARD])
+    if name not in KINDS:
+        problem = f"{path}: network={name} must be one of {', '.join(KINDS)}"
         raise UserError(f"{problem}; use the version that wrote the checkpoint")
-    return kind
+    return KINDS[name]
 
 
 def checkpoint_of(folder: RunFolder, which: str) -> Path:
@@ -77,3 +74,39 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
         last = option("checkpoint", "last")
         raise UserError(f"{folder.best_checkpoint} is missing; use the last one by {last}, or train again")
     return folder.last_checkpoint
+
+
+def located(command: str, run: str, log_dir: Path) -> str:
+    """Return the path of the run that an argument of a command names; the path of a checkpoint is returned unchanged.
+
+    Call it before torch is imported, which takes seconds, so that a wrong name is reported at once. Raises UserError.
+    """
+    return run if is_checkpoint(run) else str(run_for(command, run, log_dir).path)
+
+
+def run_for(command: str, name: str, log_dir: Path) -> RunFolder:
+    """Return the folder of the run that an argument of a command names.
+
+    `latest` and `best` search the runs of the kinds that the command can use. A note on standard error says which run
+    they have found. Raises UserError.
+    """
+    kinds = [kind for kind in KINDS.values() if kind.command == command] or list(KINDS.values())
+
+    def can_use(run: RunFolder) -> bool:
+        return has_checkpoint(run) and kind_of_run(run) in (*kinds, None)
+
+    nouns = " or ".join(kind.noun for kind in kinds).replace(" or ", ", ", len(kinds) - 2)
+    wanted = TRAINED if len(kinds) == len(KINDS) else f"{TRAINED} of a {nouns}"
+    run = find_run(name, log_dir, can_use, wanted)
+    if is_searched(name):
+        note(f"{name} is {run.path} (task={task_of(run)})")
+    return run
+
+
+def kind_of_run(run: RunFolder) -> Kind | None:
+    """Return the kind of network that a run has trained; None where its configuration does not tell."""
+    try:
+        model = read_config(run.config_file).get("model")
+        return kind_of_saved(model) if isinstance(model, dict) else None
+    except UserError:
+        return None

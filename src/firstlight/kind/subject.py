@@ -1,58 +1,19 @@
 """Subject of `explore`: a run, or only the data of a task. Each part is read when the first figure needs it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from hydra.utils import instantiate
-from numpy.typing import NDArray
 
-from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import Labels, ReviewOptions, SourceKind, TextOptions
-from firstlight.data.sources import Source, find_source
+from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.attention import Attention, attention_of
-from firstlight.kind.data_changes import DataChanges, changed_options
-from firstlight.kind.data_nodes import form_of
-from firstlight.kind.drawn import NothingToDrawError
-from firstlight.kind.evaluation import refuse_other_data
-from firstlight.kind.exploration import Exploration
-from firstlight.kind.kind import get
-from firstlight.kind.loaded import LoadedRun
-from firstlight.kind.registry import KINDS
-
-
-@dataclass(frozen=True, eq=False)
-class Reviews:
-    """Rows with a text, as texts and as token ids."""
-
-    source: Source
-    options: TextOptions
-    encoded: EncodedTexts
-    labels: Labels | None = None  # how the labels become targets, for a run
-
-    def __post_init__(self) -> None:
-        if not len(self.encoded.rows_of("train")):
-            raise UserError(f"{self.source.where} has no train split; choose data with one")
-
-    def texts(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the texts of some rows, which are read from the source again."""
-        return self.source.texts(self.options.text_columns, rows.tolist())
-
-
-def find_reviews(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> tuple[Source, Any]:
-    """Return the source of the texts of a run or task, and their options. saved: its data options.
-
-    The options are `ReviewOptions` for labelled texts, else `TextOptions`.
-    """
-    kind = ReviewOptions if "labels" in saved else TextOptions
-    known = {each.name for each in fields(kind)}  # without other options, such as those of masking
-    options: TextOptions = changed_options({key: saved[key] for key in saved.keys() & known}, kind, changes, log_dir)
-    return find_source(options, sample=options.sample.value), options
-
+from firstlight.kind.attention import Attention
+from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.results import NothingToDrawError
+from firstlight.kind.run import Run
+from firstlight.kind.texts import Texts
 
 Part = TypeVar("Part")
 
@@ -67,8 +28,8 @@ class Subject:
     """
 
     config: dict[str, Any]
-    loaded: LoadedRun | None = None
-    other: LoadedRun | None = None
+    loaded: Run | None = None
+    other: Run | None = None
     text: str | None = None
     block: int | None = None
     head: int | None = None
@@ -83,12 +44,6 @@ class Subject:
         assert self.loaded is not None, "the catalog excludes figures that require a run"
         return self.loaded
 
-    @cached_property
-    def exploration(self) -> Exploration:
-        """The exploration of the run."""
-        exploration: type[Exploration] = get(KINDS[self.run.kind].exploration)
-        return exploration(self.run, self.data_changes, self.log_dir)
-
     @property
     def context_length(self) -> int:
         return int(self.config["context_length"])
@@ -98,38 +53,27 @@ class Subject:
         """Whether the figures show generated data. For a run, this is the training data."""
         if self.loaded is not None:
             return self.loaded.data_source == SourceKind.sample.value
-        form = form_of(self.config["data"])
-        found = self.reviews if form == "reviews" else self.pairs if form == "pairs" else self.stream
-        return found.source.kind is SourceKind.sample
+        return self.data.source.kind is SourceKind.sample
 
     @property
     def data(self) -> Any:
-        """The data, encoded with the vocabulary of the run. Raises NothingToDrawError if it is not found."""
-        return self.part("data", self.exploration.open_data)
+        """The data, for a run encoded with its vocabulary. Raises NothingToDrawError if it is not found."""
+        return self.part("data", self._open_data)
 
     @property
-    def reviews(self) -> Reviews:
-        """The rows with a text, for a classifier in its vocabulary. Raises NothingToDrawError if they are not found."""
-        if self.loaded is not None and issubclass(self.exploration.data_type, Reviews):
-            return self.data
-        return self.part("reviews", self._open_reviews)
-
-    @property
-    def stream(self) -> Any:
-        """The text of a generator. Raises NothingToDrawError if it is not found."""
-        return self.data if self.loaded is not None else self.part("task", self._open_task)
-
-    @property
-    def pairs(self) -> Any:
-        """The sentences and their translations. Raises NothingToDrawError if they are not found."""
-        return self.data if self.loaded is not None else self.part("task", self._open_task)
+    def reviews(self) -> Texts:
+        """The rows with a text. Raises NothingToDrawError if they are not found."""
+        data = self.data
+        if not isinstance(data, Texts):  # a data module
+            data = Texts(data.source, data.encoded if hasattr(data, "encoded") else data.corpus, data.options)
+        if not data.has_split("train"):
+            raise NothingToDrawError(f"{data.source.where} has no train split; choose data with one")
+        return data
 
     @property
     def attention(self) -> Attention:
         """The attention weights of the run for the text."""
-        return self.part(
-            "attention", lambda: self.of_text(self._short_text(), lambda text: attention_of(self.run, text))
-        )
+        return self.part("attention", lambda: self.of_text(self._short_text(), self.run.attention))
 
     def chosen_text(self) -> tuple[str, list[str]]:
         """Return a text and notes on it: --text, else a validation text, or a made-up one if the data is not found."""
@@ -163,23 +107,19 @@ class Subject:
     def _short_text(self) -> str:
         """Return the text. A text that is not from --text is cut to the context."""
         text, _ = self.chosen_text()
-        return text if self.text is not None else self.exploration.seen(text)
+        return text if self.text is not None else self.run.beginning(text)
 
     def _choose_text(self) -> tuple[str, list[str]]:
         try:
-            return self.exploration.some_text(self.data), [f"{self.exploration.choice_note}; choose another by --text"]
+            return self.run.some_text(self.data), [f"{self.run.choice_note}; choose another by --text"]
         except NothingToDrawError:
-            text, reason = self.exploration.made_up_text()
-            return text, [f"the data is not found, so {reason}; choose another by --text"]
+            text = self.run.made_up_text()
+            return text, [f"the data is not found, so {self.run.made_up_note}; choose another by --text"]
 
-    def _open_reviews(self) -> Reviews:
-        source, options = find_reviews(self.config["data"], self.data_changes, self.log_dir)
+    def _open_data(self) -> Any:
+        """Return the data of the run, or the data module of the task."""
         if self.loaded is not None:
-            refuse_other_data(self.loaded, source, self.data_changes)
-        return Reviews(source, options, encode(source, options))
-
-    def _open_task(self) -> Any:
-        """Return the data module of the task."""
+            return self.loaded.open_data(self.data_changes, self.log_dir, "train")
         data = instantiate(self.data_node, _convert_="object")
         data.prepare_data()
         data.setup("fit")

@@ -9,14 +9,13 @@ from typing import Any
 from firstlight.data.store import key_of
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.kind.kind import get
-from firstlight.kind.loaded import LoadedRun
-from firstlight.kind.registry import KINDS
+from firstlight.kind.kind import Kind
+from firstlight.kind.run import Run
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.lit.distillation import NetworkTeacher, Teacher
 from firstlight.lit.distillation_options import DistillationOptions
 
-Named = Mapping[str, Sequence[LoadedRun]]  # the name of each teacher, and its runs; () for one that is not a run
+Named = Mapping[str, Sequence[Run]]  # the name of each teacher, and its runs; () for one that is not a run
 DIVISION = ("split", "validation_fraction", "test_fraction", "split_seed")  # the options of `data` that draw splits
 
 
@@ -33,13 +32,13 @@ class Lesson:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def digest_of(run: LoadedRun) -> str:
+def digest_of(run: Run) -> str:
     """Return the hash of a run's checkpoint file."""
     with run.checkpoint.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-def has_same_data(run: LoadedRun, data: TableData) -> bool:
+def has_same_data(run: Run, data: TableData) -> bool:
     """Return whether a run was trained on the source of this data.
 
     Raises UserError if it then divided the source in another way, so that it has seen rows of this validation split.
@@ -62,23 +61,26 @@ def has_same_data(run: LoadedRun, data: TableData) -> bool:
 log = logging.getLogger(__name__)
 
 
-def lesson(named: Named, data: TableData, options: DistillationOptions) -> Lesson:  # noqa: ARG001  (no folds)
-    """Return the teacher of a generator, translator or masked language model: the mean of all runs that are named.
+def lesson_of(kind: Kind, named: Named, data: TableData, options: DistillationOptions) -> Lesson:
+    """Return the teacher of a training: that of `teacher.py` of its kind, or the mean of all runs that are named.
 
-    The tokens and the context of a batch differ from step to step, so the networks predict each batch. Raises
+    For the mean, the networks predict each batch, because its tokens and context differ from step to step. Raises
     UserError.
     """
+    if kind.has("teacher"):
+        lesson: Lesson = kind.function("teacher", "lesson")(named, data, options)
+        return lesson
     runs = [run for runs in named.values() for run in runs]
     for run in runs:
         _refuse_other_tokens(run, data)
         if has_same_data(run, data):
             log.warning("teacher=%s predicts texts that it was trained on, so its predictions repeat them", run.path)
-    target_logits = get(KINDS[runs[0].kind].training).target_logits
+    target_logits = kind.get("module").target_logits
     fingerprint = key_of({"teachers": sorted(map(digest_of, runs))})
     return Lesson(NetworkTeacher([run.network for run in runs], target_logits), fingerprint)
 
 
-def _refuse_other_tokens(run: LoadedRun, data: TableData) -> None:
+def _refuse_other_tokens(run: Run, data: TableData) -> None:
     """Raise UserError if a run has another vocabulary or a shorter context than the data."""
     card: dict[str, Any] = read_checkpoint(run.checkpoint)[CARD]
     for name, value in data.reading().items():

@@ -1,30 +1,35 @@
 """Metrics of tokens, as the callbacks log them, for evaluations outside of a training."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.callbacks.token_metrics import Ratio, TokenMetric
+from firstlight.data.tables import Cuts
 from firstlight.lit.losses import token_losses
-
-Batch = TypeVar("Batch")
 
 
 @torch.inference_mode()
 def measure_tokens(
-    batches: Iterable[Batch], logits_of: Callable[[Batch], Tensor], metrics: Iterable[TokenMetric]
+    run: Any,
+    batches: Iterable[Any],
+    metrics: Iterable[TokenMetric] | None = None,
+    logits_of: Callable[[Any], Tensor] | None = None,
 ) -> dict[str, float]:
     """Return the loss of all batches in nats per token, and the value of each metric, in double precision.
 
-    logits_of: function that returns the logits of a batch, (…, vocab_size), for its targets, (…). metrics: metrics
-    without a value are omitted, such as the loss of the last position without a complete window.
+    metrics: by default those of each training; metrics without a value are omitted, such as the loss of the last
+    position without a complete window. logits_of: function that returns the logits of a batch, (…, vocab_size), for its
+    targets, (…); by default those of the network for the inputs of the batch.
     """
+    metrics = [metric() for metric in run.metric_callbacks] if metrics is None else metrics
     loss, ratios = Ratio(torch.float64), {metric: Ratio(torch.float64) for metric in metrics}
-    for each in batches:
-        batch: Any = each
-        logits = logits_of(each)
+    for batch in batches:
+        logits = run.network(*batch.inputs) if logits_of is None else logits_of(batch)
         outputs = {
             "token_losses": token_losses(logits, batch.targets).double(),
             "predicted": logits.argmax(dim=-1),
@@ -36,3 +41,11 @@ def measure_tokens(
     for metric, ratio in ratios.items():
         values |= metric.named(ratio.compute()) if ratio.count else {}
     return {name: float(value) for name, value in values.items()}
+
+
+def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
+    """Return the number of texts that are longer than the context, and warn of them. lengths: (texts,) in tokens."""
+    cuts = Cuts(context_length)
+    cuts.count(lengths)
+    cuts.warn()
+    return cuts.num_cut

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from omegaconf import II
+from omegaconf import II, DictConfig
 
+from firstlight.data.sources import check_path
 from firstlight.text.options import TokenizerOptions
 
 
@@ -23,3 +24,8 @@ class DataNode:
     context_length: int = II("context_length")
     seed: int = II("seed")
     cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
+        check_path(config.data.path, config.data.source)

@@ -127,3 +127,8 @@ def with_words(text: str, words: Sequence[str]) -> str:
             filled, word = filled.rstrip(), word.removeprefix(CONTINUATION)
         filled += word + following
     return filled
+
+
+def listed(fillings: list[Filling]) -> str:
+    """Return the words for one [MASK] and their probabilities as text."""
+    return ", ".join(f"{filling.word} {filling.probability:.3f}" for filling in fillings)

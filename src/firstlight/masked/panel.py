@@ -2,12 +2,12 @@
 
 from html import escape
 
-from firstlight.kind.attention import attention_of, has_attention
+from firstlight.kind.attention import has_attention
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
 from firstlight.masked.mask_token import MASK
-from firstlight.masked.run import LoadedMasked
+from firstlight.masked.run import MaskedRun
 
 EXAMPLES = (
     f"It {MASK} after a week",
@@ -22,7 +22,9 @@ MOST_MASKS = 10  # masks with bars
 class MaskedPanel(Panel):
     """Panel that shows the most probable words and the attention for a text."""
 
-    run: LoadedMasked
+    kind = "masked"
+    title = "Fill in masked words"
+    run: MaskedRun
 
     def examples(self) -> tuple[str, ...]:
         return EXAMPLES
@@ -38,15 +40,11 @@ class MaskedPanel(Panel):
             shares = {filling.word: filling.probability for filling in fillings}
             parts.append(markup.bars(shares, fillings[0].word))
         if has_attention(self.run.network):
-            attention = attention_of(self.run, text)
+            attention = self.run.attention(text)
             view = markup.View(attention.maps, asked)
             words = markup.tokens(attention.maps[0].keys, "row", "column")
             parts += [
-                '<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
-                '<span class="looks"></span></p>',
+                markup.LEGEND,
                 f'<div class="text attention" {view.data()}>{words}</div>{view.choices()}',
             ]
         return "".join([*parts, markup.notes(notes)])
-
-    def warm_up(self) -> None:
-        self.answer(Inputs({"text": EXAMPLES[0]}))

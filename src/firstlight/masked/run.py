@@ -1,29 +1,32 @@
-"""Trained masked language models that fill in masked words without their data set."""
+"""Trained masked language models: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.options import Truncation
-from firstlight.kind.chunks import chunks
-from firstlight.kind.loaded import LoadedRun, OfAllRuns
-from firstlight.kind.predictor import Predictor
-from firstlight.masked.data import MaskedBatch, TextsToFillIn
-from firstlight.masked.filling import FilledText, Filling, fill_in, fill_in_together
+from firstlight.errors import UserError
+from firstlight.kind.attention import Attention, collect
+from firstlight.kind.results import Measurement
+from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
+from firstlight.kind.token_metrics import count_cuts, measure_tokens
+from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn
+from firstlight.masked.filling import FilledText, fill_in, fill_in_together, listed
+from firstlight.masked.mask_token import MASK
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.terminal_text import say, write_out
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.tokenizers import CONTINUATION, Tokenizer
 
 TEXTS_AT_ONCE = 256
+LONGEST_TEXT = 12  # words of a text that is chosen automatically
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LoadedMasked(LoadedRun):
+class MaskedRun(PredictingRun):
     """Trained masked language model, which fills in the masked words of a text.
 
-    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    It has the attributes of every run (`path`, `network`, `config`, `record`, `metrics`, `history`).
     `network(token_ids, padding_mask)` accepts two (batch, length) tensors and returns logits (batch, length,
     vocabulary).
 
@@ -34,13 +37,12 @@ class LoadedMasked(LoadedRun):
     >>> run.fill_in("It [MASK] after a week").text
     """
 
-    kind: ClassVar[str] = "masked"
+    kind = "masked"
+    metric_callbacks = (Perplexity, TokenAccuracy)
+    choice_note = "the text is from the validation split, with its longest word masked"
 
     network: MaskedLanguageModel
     tokenizer: Tokenizer
-
-    def _facts(self) -> dict[str, str]:
-        return {"vocabulary": f"{self.tokenizer.vocab_size:,} tokens, context length {self.network.context_length}"}
 
     def fill_in(self, text: str, count: int = 5) -> FilledText:
         """Return a text with the most probable word in place of each [MASK], and the `count` best words for each.
@@ -78,34 +80,46 @@ class LoadedMasked(LoadedRun):
         """
         return Truncation[self.config["data"]["truncation"]]
 
+    # --- predict ---
 
-def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedMasked:  # noqa: ARG001
-    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
-    return LoadedMasked(*of_all, tokenizer)
+    columns = ("filled", "fillings")
 
-
-class FillingPredictor(Predictor):
-    """Predictor of the masked words of each text, with the candidates and their probabilities."""
-
-    run: LoadedMasked
+    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
+        for filled in self.fill_in_many(texts):
+            yield [filled.text, "; ".join(map(listed, filled.fillings))]
 
     def show(self, texts: list[str]) -> None:
         for text in texts:
-            filled = self.run.fill_in(text)
+            filled = self.fill_in(text)
             write_out(filled.text)
             for number, fillings in enumerate(filled.fillings, start=1):
                 of_many = f" {number}" if len(filled.fillings) > 1 else ""
                 say(f"  [MASK]{of_many}: {listed(fillings)}")
 
-    @property
-    def columns(self) -> list[str]:
-        return ["filled", "fillings"]
+    # --- evaluate ---
 
-    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
-        for filled in self.run.fill_in_many(texts):
-            yield [filled.text, "; ".join(map(listed, filled.fillings))]
+    def measure(self, data: MaskedReviewData, split: str) -> Measurement:
+        rows = data.rows(split)  # their masked positions are those of the validation of the training
+        if not len(rows):
+            raise UserError(f"{data.source.where} has no {split} rows; choose another --split")
+        size = {"rows": len(rows), "cut": count_cuts(data.encoded.ids.lengths[rows], data.options.context_length)}
+        return Measurement(measure_tokens(self, data.evaluation_loader(rows)), size)
 
+    # --- explore ---
 
-def listed(fillings: list[Filling]) -> str:
-    """Return the words for one [MASK] and their probabilities as text."""
-    return ", ".join(f"{filling.word} {filling.probability:.3f}" for filling in fillings)
+    def some_text(self, data: MaskedReviewData) -> str:
+        rows = data.rows(SPLIT)
+        row = rows[[first_drawable(data.encoded.ids.lengths[rows])]]
+        (text,) = data.source.texts(data.options.text_columns, row.tolist())
+        words = data.tokenizer.split(text)[:LONGEST_TEXT]
+        longest = int(np.argmax([len(word) for word in words]))
+        return " ".join([*words[:longest], MASK, *words[longest + 1 :]])
+
+    def made_up_text(self) -> str:
+        return f"It {MASK} after a week and nobody answered."
+
+    def _attention(self, text: str) -> Attention:
+        batch = self.batch(text)
+        words = [*self.tokenizer.words, MASK]
+        tokens = [words[token_id].replace(CONTINUATION, "·") for token_id in batch.token_ids[0].tolist()]
+        return Attention(collect(self.network, (batch.token_ids, batch.padding_mask), tokens, tokens))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
 
@@ -160,6 +160,9 @@ class TransformerConfig:
         Traceback (most recent call last):
         ValueError: model.dim=50 is not divisible by model.num_heads=4; set model.head_dim, or use 2 or 5 heads
     """
+
+    reads_windows: ClassVar[bool] = False  # whether a batch has windows of one length, not texts of any length
+    has_causal_attention: ClassVar[bool] = False  # whether a part of the network is causal, whatever `causal` is
 
     dim: int = 32
     num_heads: int = 4

@@ -29,7 +29,6 @@ from firstlight.callbacks.torch_metric import TorchMetric
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.kind.kind import get
 from firstlight.kind.registry import kind_of_config
 from firstlight.lit.cards import card_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
@@ -80,7 +79,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
     if config.compile:  # in place, so that the weights keep their names
-        network.compile(dynamic=kind_of_config(config).has_any_length, mode=config.compile_mode)
+        network.compile(dynamic=not kind_of_config(config).model.reads_windows, mode=config.compile_mode)
     module = build_module(config, network, data)
     teacher = set_teacher(config, module, data)
     if resumed_card is not None:
@@ -149,7 +148,7 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
     chosen = [_built(name, node) for name, node in (config.callbacks or {}).items() if node]
     if config.quiet or not config.trainer.get("enable_progress_bar", True):
         chosen = [callback for callback in chosen if not isinstance(callback, ProgressBar)]
-    for needed in map(get, kind_of_config(config).metric_callbacks):
+    for needed in kind_of_config(config).get("run").metric_callbacks:
         if not any(isinstance(callback, needed) for callback in chosen):
             chosen.insert(0, needed())
     if (pruning := pruning_of_trial(config)) is not None:

@@ -8,11 +8,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.kind.kind import Kind, get
+from firstlight.kind.kind import Kind
 from firstlight.kind.load import load
-from firstlight.kind.loaded import LoadedRun
 from firstlight.kind.registry import KINDS, kind_of_config
-from firstlight.kind.teachers import Lesson, Named
+from firstlight.kind.run import Run
+from firstlight.kind.teachers import Named, lesson_of
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.training import Training
@@ -33,7 +33,7 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
     kind = kind_of_config(config)
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
     named = _named(config, kind)
-    lesson: Lesson = get(kind.lesson)(named, data, options)
+    lesson = lesson_of(kind, named, data, options)
     module.distillation = Distillation(lesson.teacher, options.weight, options.temperature)
     runs = [str(run.path) for runs in named.values() for run in runs]
     return {"names": list(config.teacher), "runs": runs, "fingerprint": lesson.fingerprint, **lesson.facts}
@@ -41,7 +41,7 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
 
 def _named(config: DictConfig, kind: Kind) -> Named:
     """Return the teachers of a configuration with their runs. Raises UserError for a run of another kind."""
-    named: dict[str, list[LoadedRun]] = {}
+    named: dict[str, list[Run]] = {}
     for name in config.teacher:
         folders = [] if name in kind.teachers else find_runs(name, Path(config.paths.log_dir))
         named[name] = [load(folder.path) for folder in folders]

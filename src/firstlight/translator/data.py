@@ -171,7 +171,6 @@ class PairData(RowData):
     source_tokenizer: SentenceTokenizer
     table: PairTable
     reader: PairTokenizers | None = None
-    only_split = "train"  # the split of a single file
 
     @cached_property
     def source(self) -> Source:

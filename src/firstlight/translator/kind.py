@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
-from firstlight.kind.kind import Drawing, Kind, drawing
+from firstlight.kind.kind import Drawing, Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.options import EncoderDecoderConfig
 from firstlight.translator.parallel import check_pair_path
 
-FIGURES = "firstlight.translator.figures"
-DRAWINGS: tuple[Drawing, ...] = (
-    drawing(
+FIGURES = (
+    Drawing(
         "cross_attention",
-        FIGURES,
-        "translator",
         "Attention weights of the last decoder block for the run's own translation: source tokens are on the x axis, "
         "written tokens on the y axis. A good translator follows a diagonal where both languages have the same order.",
     ),
@@ -44,36 +41,13 @@ class TranslatorNode(ModelNode, EncoderDecoderConfig):
     """Schema of `model` for a translator."""
 
 
-def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
-    """Return the names of the metrics of the token callbacks."""
-    return ("loss", "accuracy", "perplexity")
-
-
 KIND = Kind(
     name="translator",
     noun="translator",
     model=TranslatorNode,
-    schema={"pairs": PairDataNode, "encoder_decoder": TranslatorNode},  # the second is the former name of `translator`
-    metrics=metrics,
-    metric_callbacks=(
-        "firstlight.callbacks.token_metrics:Perplexity",
-        "firstlight.callbacks.token_metrics:TokenAccuracy",
-    ),
-    always_looks_back=True,
-    has_any_length=True,
+    schema={"pairs": PairDataNode},
+    metrics=lambda config: ("loss", "accuracy", "perplexity"),  # noqa: ARG005
     command="predict",
     example=lambda config: '--text "A man rides a bike."',  # noqa: ARG005
-    evaluation_options=("beam_size", "length_penalty"),
-    prediction_options=("beam_size", "length_penalty", "attention"),
-    training="firstlight.translator.module:Translation",
-    tokenizers=("firstlight.text.sentence_tokenizers:SentenceTokenizer",),
-    loaded="firstlight.translator.run:from_card",
-    evaluate="firstlight.translator.evaluation:evaluate_translator",
-    predictor="firstlight.translator.run:TranslationPredictor",
-    exploration="firstlight.translator.figures:TranslatorExploration",
-    panel="firstlight.translator.panel:TranslatorPanel",
-    panel_title="Translate a sentence",
-    dashboard="firstlight.translator.dashboard:sections",
-    drawings=DRAWINGS,
-    lesson="firstlight.kind.teachers:lesson",
+    figures=FIGURES,
 )

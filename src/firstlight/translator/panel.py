@@ -6,7 +6,7 @@ from firstlight.kind.attention import AttentionMap
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
-from firstlight.translator.run import LoadedTranslator, shortened
+from firstlight.translator.run import TranslatorRun, shortened
 
 ENGLISH = (
     "There is a lamp in the garden.",
@@ -20,7 +20,9 @@ WIDEST_BEAM = 10
 class TranslatorPanel(Panel):
     """Panel that shows the translation and the cross-attention for a sentence."""
 
-    run: LoadedTranslator
+    kind = "translator"
+    title = "Translate a sentence"
+    run: TranslatorRun
 
     def examples(self) -> tuple[str, ...]:
         return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
@@ -41,8 +43,7 @@ class TranslatorPanel(Panel):
         translation = self.run.tokenizers.target.decode(written)
         return (
             f'<p class="verdict translation">{escape(translation) or "<i>The translation is empty.</i>"}</p>'
-            f'<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
-            f'<span class="looks"></span></p>'
+            f"{markup.LEGEND}"
             f'<div class="attention" {view.data()}>'
             f'<div class="text">{markup.tokens(found.source, "column")}</div>'
             f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'

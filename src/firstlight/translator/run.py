@@ -1,28 +1,35 @@
-"""Trained translators, which translate sentences without their data set."""
+"""Trained translators: what can be done with a run, and its figures' texts and tensors."""
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.batches import EvaluationBatches
 from firstlight.data.tables import Cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
-from firstlight.kind.chunks import TEXTS_AT_ONCE, chunks
-from firstlight.kind.loaded import LoadedRun, OfAllRuns
-from firstlight.kind.predictor import Predictor
+from firstlight.files.row_writer import write_rows
+from firstlight.kind.attention import Attention, collect
+from firstlight.kind.results import Measurement
+from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
+from firstlight.kind.token_metrics import measure_tokens
+from firstlight.kind.tokens import DrawnTokens, drawn_words
+from firstlight.lit.cards import TRAIN_AGAIN
 from firstlight.networks.attention import attention_weights
 from firstlight.terminal_text import say, write_out
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.sentence_tokenizers import BEGIN_ID, END, END_ID
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, END_ID, SentenceTokenizer
+from firstlight.translator.data import PairData
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.sentence_pairs import PairTokenizers
+from firstlight.translator.translation_scores import score
 
 SENTENCES_AT_ONCE = 64
 
@@ -39,11 +46,10 @@ class CrossAttention(NamedTuple):
     written: list[str]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LoadedTranslator(LoadedRun):
+class TranslatorRun(PredictingRun):
     """Trained translator, which translates sentences.
 
-    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    It has the attributes of every run (`path`, `network`, `config`, `record`, `metrics`, `history`).
     `network(source_ids, token_ids)` accepts (batch, sources) and (batch, targets) ids and returns logits (batch,
     targets, vocabulary).
 
@@ -54,10 +60,23 @@ class LoadedTranslator(LoadedRun):
     >>> run.translate("A man rides a bike.")
     """
 
-    kind: ClassVar[str] = "translator"
+    kind = "translator"
+    tokenizer_types = (SentenceTokenizer,)
+    metric_callbacks = (Perplexity, TokenAccuracy)
+    attention_title = "Attention of each block during the translation"
+    choice_note = "the sentence is from the validation split"
 
     network: EncoderDecoder
-    tokenizers: PairTokenizers
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        source = self.metadata.get("source_tokenizer")
+        reader: Any = tokenizer_of_json(source) if source else self.tokenizer
+        if not isinstance(reader, SentenceTokenizer):
+            raise UserError(
+                f"{self.checkpoint}: a translator does not support a {type(reader).__name__}; {TRAIN_AGAIN}"
+            )
+        self.tokenizers = PairTokenizers(reader, self.tokenizer)
 
     def _facts(self) -> dict[str, str]:
         source, target = self.config["data"]["source_column"], self.config["data"]["target_column"]
@@ -179,54 +198,93 @@ class LoadedTranslator(LoadedRun):
         except ValueError as error:
             raise UserError(f"{self.folder.path}: {error}; train it again") from error
 
+    # --- predict ---
 
-def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedTranslator:  # noqa: ARG001
-    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
-    return LoadedTranslator(*of_all, PairTokenizers(reader, tokenizer))
-
-
-class TranslationPredictor(Predictor):
-    """Predictor of the translation of each text, and of the figure of its attention."""
-
-    run: LoadedTranslator
-    column_key = "source_column"
+    columns = ("translation",)
 
     @property
-    def search(self) -> dict[str, Any]:
-        """The options of the beam search."""
-        return {name: value for name, value in self.options.items() if name != "attention"}
+    def text_columns(self) -> list[str]:
+        return [self.config["data"]["source_column"]]
 
-    def show(self, texts: list[str]) -> None:
+    def rows(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[list[Any]]:
+        return ([text] for text in self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty))
+
+    def show(
+        self, texts: list[str], *, beam_size: int = 4, length_penalty: float = 1.0, attention: Path | None = None
+    ) -> None:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"--text: sentence {number} is empty; write a sentence or leave it out")
-        if "attention" not in self.options:
-            write_out("\n".join(self.run.translate_many(texts, **self.search)))
+        if attention is None:
+            found = self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty)
+            write_out("\n".join(found))
             return
-        written = self.run.write(texts[0], **self.search)
-        write_out(self.run.tokenizers.target.decode(written))
-        self._draw_attention(texts[0], written, self.options["attention"])
-
-    @property
-    def columns(self) -> list[str]:
-        return ["translation"]
-
-    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
-        return ([text] for text in self.run.translate_many(texts, **self.search))
+        written = self.write(texts[0], beam_size=beam_size, length_penalty=length_penalty)
+        write_out(self.tokenizers.target.decode(written))
+        self._draw_attention(texts[0], written, attention)
 
     def _draw_attention(self, text: str, written: list[int], path: Path) -> None:
         """Save the figure of the cross-attention of the last decoder block."""
         from firstlight.figures import plot_attention_heads, save
 
-        found = self.run.cross_attention(text, written)
+        found = self.cross_attention(text, written)
         try:
             save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
         except ValueError as error:
             raise UserError(f"--attention: {error}") from error
         say(f"wrote {path}", to=sys.stderr)
 
+    # --- evaluate ---
 
-def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
+    def measure(
+        self, data: PairData, split: str, *, beam_size: int = 4, length_penalty: float | None = None
+    ) -> Measurement:
+        penalty = self.length_penalty if length_penalty is None else length_penalty
+        searches = {beams: self.search(beams, penalty) for beams in sorted({1, beam_size})}
+        rows = data.rows(split)
+        if not len(rows):
+            raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
+        metrics = measure_tokens(self, data.evaluation_loader(rows))
+        sources, references = data.texts(rows)
+        columns = {"source": sources, "reference": references}
+        for beams, search in searches.items():
+            translations = list(self.stream(sources, search, Cuts(self.network.context_length)))
+            scores = score(translations, references)
+            metrics |= scores.metrics(beams)
+            columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
+        size = {"rows": len(rows), "cut": data.cuts(split).num_cut, "beam_size": beam_size, "length_penalty": penalty}
+
+        def write(folder: Path) -> None:
+            table = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+            write_rows(folder / "translations.csv", table)
+
+        return Measurement(metrics, size, (scores.signatures,), write, "All translations")
+
+    # --- explore ---
+
+    def some_text(self, data: PairData) -> str:
+        rows = data.rows(SPLIT)
+        return data.texts(rows[[first_drawable(data.encoded.source.lengths[rows])]])[0][0]
+
+    def made_up_text(self) -> str:
+        return "A man rides a bike."
+
+    def _attention(self, text: str) -> Attention:
+        text, notes = shortened(self, text)
+        written = self.write(text, beam_size=1)
+        source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
+        target = torch.tensor([[BEGIN_ID, *written]])
+        sources = self.tokenizers.source.readable(source[0].tolist())
+        targets = [BEGIN, *self.tokenizers.target.readable(written)]
+        return Attention(collect(self.network, (source, target), sources, targets, [*targets[1:], END]), notes)
+
+    def tokens(self) -> DrawnTokens:
+        target = self.tokenizers.target
+        words = target.words[: self.network.embedding.num_embeddings]
+        return drawn_words(words, lambda token_id: target.readable([token_id])[0] or words[token_id])
+
+
+def shortened(run: TranslatorRun, text: str) -> tuple[str, list[str]]:
     """Return the beginning of a sentence that fits the context, and notes for the user."""
     words, limit = text.split(), run.network.context_length
 

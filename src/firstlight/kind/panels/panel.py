@@ -12,6 +12,8 @@ Event = dict[str, Any]  # sent to page.js, one on each line
 class Panel(ABC):
     """Base class of the panels, which show a run in the playground. A panel implements `write` or `answer`."""
 
+    kind: ClassVar[str]  # the name of the kind
+    title: ClassVar[str]  # the heading above the runs of this kind
     streams: ClassVar[bool] = False
 
     def __init__(self, run: Any) -> None:
@@ -31,4 +33,4 @@ class Panel(ABC):
 
     def warm_up(self) -> None:
         """Answer one request, so that the first user does not wait for the initialization of libraries."""
-        self.answer(Inputs({"text": "a first sentence"}))
+        self.answer(Inputs({"text": next(iter(self.examples()), "a first sentence")}))

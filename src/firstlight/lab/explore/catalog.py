@@ -3,148 +3,165 @@
 Each kind of network adds its own figures. The function `NAME(subject)` draws the figure NAME.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
-from firstlight.kind.data_nodes import form_of
-from firstlight.kind.kind import Drawing, drawing
+from firstlight.kind.kind import Drawing, Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
 
 DATA, NETWORK, TRAINING = (f"firstlight.lab.explore.{name}" for name in ("data", "network", "training"))
 OF_DATA = (
-    drawing(
+    Drawing(
         "lengths",
-        DATA,
-        "reviews",
         "Histograms of the lengths of the training texts in tokens and in characters (x axes), where the last bar "
         "includes the longest 1%. Orange texts are cut because they are longer than the context; if there are many, "
         "try a larger context_length.",
-    ),
-    drawing(
-        "pair_lengths",
+        "reviews",
         DATA,
-        "pairs",
+    ),
+    Drawing(
+        "pair_lengths",
         "Histograms of the lengths of the source and target sentences of the training pairs, in tokens (x axes). "
         "Orange pairs do not fit the context: they are an error in training, or are left out by "
         "data.skip_too_long=true.",
-    ),
-    drawing(
-        "labels",
+        "pairs",
         DATA,
+    ),
+    Drawing(
         "labels",
         "Number of rows (x axis) with each label (y axis), for each split. Look for rare classes, because accuracy "
         "hides the mistakes on them; data.balance gives them more weight.",
-    ),
-    drawing(
-        "statistics",
+        "labels",
         DATA,
-        "characters",
+    ),
+    Drawing(
+        "statistics",
         "Statistics of the complete text: characters, lines, passages and words (post 2). Most distinct words are "
         "rare, so there is little text from which to learn each of them; characters and subwords occur often.",
-    ),
-    drawing(
         "characters",
         DATA,
+    ),
+    Drawing(
         "characters",
         "Share of each character in the training text, on a logarithmic y axis. The characters at the end are so rare "
         "that their vectors are not reliable.",
-    ),
-    drawing(
-        "passages",
-        DATA,
         "characters",
+        DATA,
+    ),
+    Drawing(
+        "passages",
         "Histogram of the lengths of the passages of the training text, or of its lines, such as names (x axis). If a "
         "passage is longer than the context, the network cannot see its beginning, such as the name of the speaker.",
-    ),
-    drawing(
-        "vocabulary",
+        "characters",
         DATA,
-        "words",
+    ),
+    Drawing(
+        "vocabulary",
         "Share of the training text (y axis) that is covered by the most frequent words, against their number "
         "(logarithmic x axis). The curve becomes flat, because each further per cent needs more words than the last.",
-    ),
-    drawing(
-        "word_vectors",
+        "words",
         DATA,
-        "reviews",
+    ),
+    Drawing(
+        "word_vectors",
         "Words of the training texts in the first two principal components of their co-occurrence counts: how often "
         "each word is next to each other word (a figure of post 3). Near words are used in the same places. Positive "
         "and negative words are often near each other, because only the labels can tell them apart.",
+        "reviews",
+        DATA,
     ),
 )
 OF_RUNS = (
-    drawing(
+    Drawing(
         "attention",
-        NETWORK,
-        "attention one_text",
         "Attention weights of every head, with one row of heat maps for each block; queries are on the y axis, keys on "
         "the x axis. A diagonal is a head that attends to neighbouring tokens, a vertical line a head that attends to "
         "one token, and an even colour a head that attends to all tokens equally.",
-    ),
-    drawing(
-        "attention_head",
-        NETWORK,
         "attention one_text",
+        NETWORK,
+    ),
+    Drawing(
+        "attention_head",
         "Attention weights of one head, with queries on the y axis and keys on the x axis; --block and --head choose "
         "it, and by default it is the head of the last block with the lowest entropy. Each row shows which tokens one "
         "token attends to.",
-    ),
-    drawing(
-        "attention_recent",
+        "attention one_text",
         NETWORK,
-        "attention looks_back one_text",
+    ),
+    Drawing(
+        "attention_recent",
         "Share of the attention on the last four tokens, including the query itself (y axis), for each head (x axis). "
         "A head far above the dashed line attends mostly to near tokens, and a shorter context may be nearly as good.",
-    ),
-    drawing(
-        "position_similarity",
+        "attention looks_back one_text",
         NETWORK,
-        "attention",
+    ),
+    Drawing(
+        "position_similarity",
         "Cosine similarity of all pairs of positions (both axes) for the position encodings that a network of this "
         "size can have. Near positions should be similar; in a learned table, only trained positions are.",
-    ),
-    drawing(
-        "position_waves",
+        "attention",
         NETWORK,
-        "attention encoded",
+    ),
+    Drawing(
+        "position_waves",
         "The position encoding as a heat map (coordinates against positions), and some coordinates as curves. In a "
         "sinusoid, low coordinates differ between neighbouring positions, and high ones between distant positions.",
-    ),
-    drawing(
-        "embeddings",
+        "attention encoded",
         NETWORK,
-        "embedding",
+    ),
+    Drawing(
+        "embeddings",
         "Vectors of the most frequent tokens in two dimensions, by PCA, which preserves distances, and by t-SNE, which "
         "preserves neighbours. Look for groups of one colour; in t-SNE, the distances between groups have no meaning.",
-    ),
-    drawing(
-        "norms",
+        "embedding",
         NETWORK,
-        "run",
+    ),
+    Drawing(
+        "norms",
         "Norms of the weights of each layer, and of the gradient of the loss on some validation data (logarithmic x "
         "axes), with the input on top. If the gradients become much smaller towards the input, the first layers learn "
         "slowly.",
-    ),
-    drawing(
-        "curves",
-        TRAINING,
         "run",
+        NETWORK,
+    ),
+    Drawing(
+        "curves",
         "Metrics (y axes) over the training steps (x axes). A line of 20 values or more is pale, with its running "
         "mean in bold. If the training loss falls while the validation loss rises, the run overfits. Training "
         "values are means over steps with dropout; with callbacks=training_evaluation they are those of the complete "
         "training split without dropout.",
-    ),
-    drawing(
-        "comparison",
+        "run",
         TRAINING,
-        "run compare",
+    ),
+    Drawing(
+        "comparison",
         "Metrics (y axes) of two runs over the training steps (x axes): dashed lines are training, solid lines are "
         "validation. Without dropout, a run overfits earlier (a figure of post 1).",
+        "run compare",
+        TRAINING,
     ),
 )
-DRAWINGS = (*OF_DATA, *(each for kind in KINDS.values() for each in kind.drawings), *OF_RUNS)
-NAMES = tuple(each.name for each in DRAWINGS)
+
+
+def drawings(kinds: Mapping[str, Kind] = KINDS) -> list[Drawing]:
+    """Return all figures: those of data, those of each kind of network, and those of every run."""
+    of_kinds = (
+        replace(each, needs=f"{kind.name} {each.needs}", module=f"{kind.package}.figures")
+        for kind in kinds.values()
+        for each in kind.figures
+    )
+    return [*OF_DATA, *of_kinds, *OF_RUNS]
+
+
+def form_of(data: Mapping[str, Any]) -> str:
+    """Return the form of the data that the options of `data` describe: `reviews`, `pairs`, or `characters` for text.
+
+    Each form has its own figures, which do not depend on the kind of network.
+    """
+    return "reviews" if "text_column" in data else "pairs" if "source_column" in data else "characters"
 
 
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
@@ -169,7 +186,7 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     traits |= {"run", kind.name}
     if architecture == "transformer":
         traits.add("attention")
-        if kind.always_looks_back or model["causal"]:
+        if kind.model.has_causal_attention or model["causal"]:
             traits.add("looks_back")
         if model["positions"] in ("learned", "sinusoidal", "rotary"):
             traits.add("encoded")
@@ -182,11 +199,12 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
 
 def check_names(names: list[str]) -> None:
     """Raise UserError if a figure does not exist."""
+    known = [each.name for each in drawings()]
     for name in names:
-        if name not in NAMES:
-            meant = nearest(name, NAMES)
+        if name not in known:
+            meant = nearest(name, known)
             hint = f"did you mean {meant}? Choose" if meant else "choose"
-            raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(NAMES)}")
+            raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(known)}")
 
 
 def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]:
@@ -194,7 +212,7 @@ def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]
 
     what: name of the run or task, for the error.
     """
-    fitting = [each for each in DRAWINGS if each.needs <= traits]
+    fitting = [each for each in drawings() if traits.issuperset(each.needs.split())]
     known = {each.name: each for each in fitting}
     for name in names:
         if name == "comparison" and "compare" not in traits and "run" in traits:

@@ -19,11 +19,11 @@ from firstlight.figures import (
     plot_lengths,
     plot_table,
 )
-from firstlight.kind.data_nodes import form_of
-from firstlight.kind.drawn import Drawn, NothingToDrawError
 from firstlight.kind.registry import kind_of_saved
+from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.subject import Subject
 from firstlight.kind.tokens import drawn_words
+from firstlight.lab.explore.catalog import form_of
 from firstlight.text.normalize import words
 from firstlight.text.options import EigenMethod
 from firstlight.text.readable import readable
@@ -45,7 +45,7 @@ def lengths(subject: Subject) -> Drawn:
     num_tokens = longest(reviews.encoded.lengths[rows])
     characters = np.array([len(text) for text in reviews.texts(rows)])
     unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
-    is_cut = kind_of_saved(subject.config["model"]).has_any_length  # other kinds read windows of all texts
+    is_cut = not kind_of_saved(subject.config["model"]).model.reads_windows
     figure = plot_lengths(
         {f"{unit} in a text": num_tokens, "characters in a text": characters},
         num_tokens <= subject.context_length if is_cut else None,
@@ -57,7 +57,7 @@ def lengths(subject: Subject) -> Drawn:
 
 def pair_lengths(subject: Subject) -> Drawn:
     """Return the figure of the lengths of source and target sentences."""
-    data = subject.pairs
+    data = subject.data
     rows = data.encoded.rows_of("train")
     source, target = data.encoded.source.lengths[rows], data.encoded.target.lengths[rows] + 1
     names = data.options.source_column, data.options.target_column
@@ -88,14 +88,14 @@ def labels(subject: Subject) -> Drawn:
 
 def statistics(subject: Subject) -> Drawn:
     """Return the table of the statistics of the complete text, which is read from the source again."""
-    data = subject.stream
+    data = subject.data
     found = text_statistics(prepared_text(data.source, data.options))
     return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
 
 
 def characters(subject: Subject) -> Drawn:
     """Return the figure of the frequencies of the characters of the training text."""
-    data = subject.stream
+    data = subject.data
     if isinstance(data.tokenizer, CharacterTokenizer):
         ids = data.ids(data.stream("train"))
         counts = np.bincount(ids, minlength=data.tokenizer.vocab_size)
@@ -113,7 +113,7 @@ def characters(subject: Subject) -> Drawn:
 
 def passages(subject: Subject) -> Drawn:
     """Return the figure of the lengths of documents, or of passages between blank lines."""
-    data = subject.stream
+    data = subject.data
     assert isinstance(data.options, CharacterOptions)
     if data.options.preparation is Preparation.lines:
         assert data.separator_id is not None
@@ -140,7 +140,7 @@ def vocabulary(subject: Subject) -> Drawn:
     """Return the figure of the coverage of the text against the size of the vocabulary."""
     form = form_of(subject.config["data"])
     if form == "pairs":
-        data = subject.pairs
+        data = subject.data
         sources, targets = data.texts(data.encoded.rows_of("train"))
         names = data.options.source_column, data.options.target_column
         counts = {
@@ -197,7 +197,7 @@ def word_vectors(subject: Subject) -> Drawn:
 
 def training_text(subject: Subject) -> str:
     """Return the training split of a text."""
-    data = subject.stream
+    data = subject.data
     return decode(data.tokenizer, data.ids(data.stream("train")).tolist())
 
 

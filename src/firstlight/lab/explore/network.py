@@ -19,8 +19,8 @@ from firstlight.figures import (
 )
 from firstlight.figures.embeddings import principal_components
 from firstlight.kind.attention import AttentionMap
-from firstlight.kind.drawn import Drawn, NothingToDrawError
-from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.networks.config import WAVE_LENGTH_BASE
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
@@ -33,9 +33,7 @@ def attention(subject: Subject) -> Drawn:
     """Return the figure of the attention weights of all heads of all blocks."""
     _, notes = subject.chosen_text()
     found = subject.attention
-    figure = plot_attention_grid(
-        {part.name: part.weights for part in found.maps}, title=subject.exploration.attention_title
-    )
+    figure = plot_attention_grid({part.name: part.weights for part in found.maps}, title=subject.run.attention_title)
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -125,10 +123,10 @@ def position_waves(subject: Subject) -> Drawn:
 
 def embeddings(subject: Subject) -> Drawn:
     """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
-    chosen, names, groups, group_names, details = subject.exploration.tokens()
+    chosen, names, groups, group_names, details = subject.run.tokens()
     if len(chosen) < 4:
         raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
-    tables, notes = subject.exploration.vectors()
+    tables, notes = subject.run.vectors()
     panels: dict[str, NDArray[np.float64]] = {}
     axis_labels: dict[str, tuple[str, str]] = {}
     for name, weight in tables.items():
@@ -140,13 +138,14 @@ def embeddings(subject: Subject) -> Drawn:
         title = f"{name}, t-SNE"
         panels[title] = _neighbours(vectors)
         axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
+    num_tokens = subject.run.network.embedding.num_embeddings
     figure = plot_embeddings(
         panels,
         names,
         groups,
         group_names,
         axis_labels=axis_labels,
-        title=f"Vectors of {len(chosen)} of {subject.exploration.vocab_size:,} tokens, {vectors.shape[1]} dimensions",
+        title=f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions",
     )
     return Drawn(figure, notes, details)
 
@@ -159,7 +158,7 @@ def norms(subject: Subject) -> Drawn:
     gradients = None
     try:
         with torch.enable_grad():
-            loss = subject.exploration.loss(subject.data)
+            loss = subject.run.loss(subject.data)
         found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
     except NothingToDrawError as error:
@@ -189,7 +188,7 @@ def _mine(own: str, kind: str) -> str:
     return " (this run)" if own == kind else ""
 
 
-def _learned(run: LoadedRun) -> dict[str, NDArray[np.float32]]:
+def _learned(run: Run) -> dict[str, NDArray[np.float32]]:
     """Return the learned tables of a run, (positions, dim) each, by side if there are two."""
     network: Any = run.network
     sides = {"source_positions": ", source", "positions": ", target"}

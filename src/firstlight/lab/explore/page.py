@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from firstlight.figures import style
 from firstlight.files.atomic import write_atomically
-from firstlight.kind.drawn import Drawn
 from firstlight.kind.kind import Drawing
+from firstlight.kind.results import Drawn
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from firstlight.figures import Curve, plot_curves, style
-from firstlight.kind.drawn import Drawn, NothingToDrawError
-from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.runs.history import read_history
 from firstlight.runs.identity import flat
@@ -66,7 +66,7 @@ def comparison(subject: Subject) -> Drawn:
     return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
 
 
-def history_of(run: LoadedRun) -> list[dict[str, Any]]:
+def history_of(run: Run) -> list[dict[str, Any]]:
     """Return the lines of a run's history. Raises NothingToDrawError if there are no metrics."""
     history = read_history(run.folder.history_file)
     if not any(name.startswith(("train/", "val/")) for line in history for name in line):
@@ -74,7 +74,7 @@ def history_of(run: LoadedRun) -> list[dict[str, Any]]:
     return history
 
 
-def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]:
+def names_of(first: Run, second: Run) -> tuple[list[str], list[str]]:
     """Return names of two runs, and notes. A name is a setting that differs, preferably dropout, or the folder."""
     configs = [flat(run.config) for run in (first, second)]
     differing = [

@@ -7,9 +7,9 @@ from string import Template
 
 from firstlight.figures import style
 from firstlight.kind.kind import Kind
-from firstlight.kind.loaded import LoadedRun
 from firstlight.kind.panels.panel import Panel
 from firstlight.kind.registry import KINDS
+from firstlight.kind.run import Run
 from firstlight.networks.size import num_parameters
 
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
@@ -43,12 +43,12 @@ def read(name: str) -> str:
 
 def fragment(kind: Kind) -> str:
     """Return the form above the runs of a kind, which is in the package of the kind."""
-    return files(f"firstlight.{kind.name}").joinpath("panel.html").read_text(encoding="utf-8")
+    return files(kind.package).joinpath("panel.html").read_text(encoding="utf-8")
 
 
 def is_of(panel: Panel, kind: Kind) -> bool:
     """Return whether a panel shows a run of a kind."""
-    return bool(panel.run.kind == kind.name)
+    return panel.kind == kind.name
 
 
 def _section(kind: Kind, panels: Sequence[Panel]) -> str:
@@ -61,12 +61,12 @@ def _section(kind: Kind, panels: Sequence[Panel]) -> str:
     form = Template(fragment(kind)).substitute(examples=f'<p class="examples">{buttons}</p>' if buttons else "")
     shown = "\n".join(_panel(number, panel.run) for number, panel in mine)
     return (
-        f'<section data-kind="{kind.name}">\n<h2>{kind.panel_title}</h2>\n{form}\n'
+        f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'
         f'<div class="panels">\n{shown}\n</div>\n</section>'
     )
 
 
-def _panel(number: int, run: LoadedRun) -> str:
+def _panel(number: int, run: Run) -> str:
     sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
     facts = " · ".join(facts_of(run))
     path = escape(str(run.folder.path))
@@ -77,7 +77,7 @@ def _panel(number: int, run: LoadedRun) -> str:
     )
 
 
-def title_of(run: LoadedRun) -> str:
+def title_of(run: Run) -> str:
     """Return the task and the model of a run. For a translator, include the languages."""
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
@@ -85,7 +85,7 @@ def title_of(run: LoadedRun) -> str:
     return f"{record.get('task')}{pair}, {record.get('model')}"
 
 
-def facts_of(run: LoadedRun) -> list[str]:
+def facts_of(run: Run) -> list[str]:
     """Return the number of parameters, the optimized metric and the context length of a run as texts."""
     record = run.folder.read()
     metric = record.get("optimized_metric")

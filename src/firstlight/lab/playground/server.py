@@ -17,12 +17,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firstlight.errors import UserError
-from firstlight.kind.kind import get
-from firstlight.kind.loaded import LoadedRun
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import BadInputError, Inputs
 from firstlight.kind.panels.panel import Event, Panel
 from firstlight.kind.registry import KINDS
+from firstlight.kind.run import Run
 from firstlight.lab.playground.page import page, read, stylesheet
 
 log = logging.getLogger(__name__)
@@ -39,9 +38,9 @@ HEADERS = {  # the browser loads nothing from other addresses
 }
 
 
-def panel_of(run: LoadedRun) -> Panel:
+def panel_of(run: Run) -> Panel:
     """Return the panel of a run."""
-    panel: type[Panel] = get(KINDS[run.kind].panel)
+    panel: type[Panel] = KINDS[run.kind].get("panel")
     return panel(run)
 
 

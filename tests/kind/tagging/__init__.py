@@ -1,0 +1,1 @@
+"""A kind of network that tags each word of a text."""

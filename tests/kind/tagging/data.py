@@ -1,0 +1,115 @@
+"""Batches of texts and the tags of their words."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor, nn
+
+from firstlight.data.batches import RowBatch, Rows, TrainingBatches
+from firstlight.data.encoding import EncodedTexts, encode
+from firstlight.data.options import takes
+from firstlight.data.table_data import RowData
+from firstlight.data.tables import IGNORED, TokenTable
+from firstlight.errors import UserError
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from tagging.options import TagOptions
+
+
+class TagBatch(NamedTuple):
+    """A batch of texts: token_ids, padding_mask and targets are (batch, length). The target of padding is IGNORED."""
+
+    token_ids: Tensor
+    padding_mask: Tensor
+    targets: Tensor
+    rows: Tensor
+    num_tokens: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        return self.token_ids, self.padding_mask
+
+    @property
+    def num_targets(self) -> int:
+        return self.num_tokens
+
+
+class TagTable(nn.Module):
+    """All texts and tags on one device."""
+
+    def __init__(self, ids: RaggedIds, tags: RaggedIds, options: TagOptions) -> None:
+        super().__init__()
+        no_classes = np.zeros(len(ids), np.int64)
+        self.words, self.tags = (
+            TokenTable(each, no_classes, options.context_length, options.truncation) for each in (ids, tags)
+        )
+
+    @property
+    def flat(self) -> Tensor:
+        return self.words.flat
+
+    def forward(self, batch: RowBatch) -> TagBatch:
+        words, mask = self.words(batch)[:2]
+        targets = self.tags(batch).token_ids.long().masked_fill(~mask, IGNORED)
+        return TagBatch(words, mask, targets, batch.rows, batch.num_tokens)
+
+
+@takes(TagOptions)
+class TagData(RowData):
+    """Texts with a tag for each word, in the columns `text_column` and `tag_column` of a file.
+
+    Args:
+        {options}
+    """
+
+    index_batch = RowBatch
+    options: TagOptions
+    encoded: EncodedTexts
+    reader: Any = None  # the tokenizer of a trained network that reads this data
+    tag_names: list[str]
+
+    def prepare_data(self) -> None:
+        encode(self.source, self.options, self.reader)
+
+    def setup(self, stage: str = "fit") -> None:
+        if hasattr(self, "table"):
+            return
+        self.encoded = encode(self.source, self.options, self.reader)
+        self.tokenizer = self.encoded.tokenizer
+        lengths = self.encoded.ids.lengths
+        tags = [text.split() for text in self.source.texts(self.options.tag_column, range(len(lengths)))]
+        for row, (found, length) in enumerate(zip(tags, lengths, strict=True)):
+            if len(found) != length:
+                raise UserError(f"{self.source.where}: row {row + 1} has {length} words, but {len(found)} tags")
+        if self.reader is None:
+            self.tag_names = sorted({tag for row in self.rows("train") for tag in tags[row]})
+        number = {name: number for number, name in enumerate(self.tag_names)}
+        if unknown := {tag for found in tags for tag in found} - number.keys():
+            raise UserError(f"{self.source.where}: the tag {min(unknown)} is not in the training texts")
+        numbers = np.array([number[tag] for found in tags for tag in found], np.int32)
+        self.table = TagTable(self.encoded.ids, RaggedIds(numbers, self.encoded.ids.offsets), self.options)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.tag_names)
+
+    def rows(self, split: str) -> np.ndarray:
+        return self.encoded.rows_of(split)
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
+
+    def lookup(self) -> Rows:
+        return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
+
+    def card(self) -> dict[str, Any]:
+        return {"class_names": self.tag_names}
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        self.reader, self.tag_names = tokenizer_of_json(card["tokenizer"]), card["class_names"]
+
+    def train_dataloader(self) -> Any:
+        self.ensure_setup()
+        options = self.options
+        batches = TrainingBatches(self.rows("train"), options.batch_size, options.seed, **self.share)
+        return self.training_loader(self.lookup(), batches)

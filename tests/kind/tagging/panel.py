@@ -1,0 +1,26 @@
+"""Panel of a tagger in the playground."""
+
+from html import escape
+
+from firstlight.kind.panels import markup
+from firstlight.kind.panels.inputs import Inputs, beginning_of
+from firstlight.kind.panels.panel import Panel
+from tagging.run import TaggerRun
+
+
+class TaggerPanel(Panel):
+    """Panel that shows the tag of each word."""
+
+    kind = "tagger"
+    title = "Tag the words of a text"
+    run: TaggerRun
+
+    def examples(self) -> tuple[str, ...]:
+        return ("the dog sees a cat",)
+
+    def answer(self, asked: Inputs) -> str:
+        text, notes = beginning_of(asked.text("text"))
+        if not text.strip():
+            return markup.notice("Type a text. The tags change as you type.")
+        words = (f"{escape(word)} <i>{escape(tag)}</i>" for word, tag in self.run.tag(text))
+        return f'<p class="verdict">{" ".join(words)}</p>{markup.notes(notes)}'
