@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -191,16 +190,6 @@ def test_a_beam_of_one_is_greedy(positions: Positions, limit: int) -> None:
     assert found.ids == [[token_ids] for token_ids in expected]
 
 
-def test_what_the_tests_compare_is_long_and_ends_here_and_there() -> None:
-    """It also shows that the results of the tests do not agree by chance."""
-    network = make_network()
-    for beam_size in (1, 3):
-        best = [ids[0] for ids in find(network, *random_sources(), beam_size=beam_size).ids]
-        assert len({len(ids) for ids in best}) >= 3
-        assert max(len(ids) for ids in best) >= 7
-        assert len({token for ids in best for token in ids}) >= 5
-
-
 every_beam = pytest.mark.parametrize("beam_size", [1, 2, 5])
 
 
@@ -218,18 +207,15 @@ def test_the_cache_changes_nothing(positions: Positions, beam_size: int) -> None
 @pytest.mark.parametrize("kind", [Scrambled, Rereading])
 def test_a_padded_batch_has_the_translations_of_each_source_alone(kind: type[Scrambled], beam_size: int) -> None:
     network = make_network(kind)
-    together = find(network, *random_sources(), beam_size=beam_size)
+    source_ids, mask = random_sources()
+    together = find(network, source_ids, mask, beam_size=beam_size)
+    assert torch.equal(source_ids, random_sources()[0])
+    assert network.rows == sorted(network.rows, reverse=True)
+    assert len(set(network.rows)) >= 3  # sentences leave the batch at different times
+    best = [ids[0] for ids in together.ids]
+    assert len({len(ids) for ids in best}) >= 3  # so they do not agree by chance
     alone = [find(network, source_ids, beam_size=beam_size)[0] for source_ids in each_alone()]
     assert_same(together, Finding(alone))
-
-
-@every_beam
-def test_a_mask_that_hides_nothing_is_as_good_as_none(beam_size: int) -> None:
-    network, (source_ids, _) = make_network(), random_sources()
-    all_real = torch.ones_like(source_ids, dtype=torch.bool)
-    assert_same(
-        find(network, source_ids, all_real, beam_size=beam_size), find(network, source_ids, None, beam_size=beam_size)
-    )
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.5])
@@ -247,28 +233,6 @@ def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_oth
         ]
         expected.sort(key=lambda translation: -translation.score)
         assert_same(Finding([translations]), Finding([expected]))
-
-
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
-@every_beam
-def test_the_score_is_the_log_probability_over_the_penalty_of_the_length_with_the_end(
-    beam_size: int, length_penalty: float
-) -> None:
-    network = make_network()
-    found = find(network, *random_sources(), beam_size=beam_size, length_penalty=length_penalty)
-    for translations, source_ids in zip(found, each_alone(), strict=True):
-        for ids, score in translations:
-            expected = penalised(log_probability(network, source_ids, ids), len(ids) + 1, length_penalty)
-            assert score == pytest.approx(expected, abs=1e-4)
-
-
-@every_beam
-def test_translations_are_different_sorted_and_no_more_than_the_beam(beam_size: int) -> None:
-    for translations in find(make_network(), *random_sources(), beam_size=beam_size):
-        assert 1 <= len(translations) <= beam_size
-        scores = [translation.score for translation in translations]
-        assert scores == sorted(scores, reverse=True)
-        assert len({tuple(translation.token_ids) for translation in translations}) == len(translations)
 
 
 # 2 is the likelier beginning and leads nowhere; 3 is the better one
@@ -291,13 +255,6 @@ def test_a_beam_of_two_finds_what_greedy_misses() -> None:
     ]
 
 
-def test_a_beam_of_two_finds_it_in_a_batch_whose_other_sentences_go_other_ways() -> None:
-    chain = {BEGIN: {4: 0.9, 5: 0.1}, 4: {5: 0.9, END: 0.1}, 5: {3: 0.8, END: 0.2}, 3: {END: 1.0}}
-    network = Table(DETOUR, chain)
-    found = find(network, [1, 0, 0, 1, 0], beam_size=2, length_penalty=0.0)
-    assert [ids[0] for ids in found.ids] == [[4, 5, 3], [3], [3], [4, 5, 3], [3]]
-
-
 def test_the_length_penalty_prefers_longer_translations() -> None:
     """Without the penalty [2] has the better score, and with it [3, 4, 5]."""
     fork = {BEGIN: {2: 0.5, 3: 0.5}, 2: {END: 0.9, 5: 0.1}, 3: {4: 0.9, END: 0.1}, 4: {5: 0.9, END: 0.1}}
@@ -309,16 +266,6 @@ def test_the_length_penalty_prefers_longer_translations() -> None:
     ):
         (found,) = find(Table(fork), [0], beam_size=2, length_penalty=alpha)
         assert found[0] == (best, pytest.approx(score))
-
-
-@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.7, -3.0), (7, 1.0, -1.5), (13, 0.5, -3 / 3**0.5)])
-def test_a_score_by_hand(length: int, alpha: float, expected: float) -> None:
-    assert Search(BEGIN, END, length_penalty=alpha).score(-3.0, length) == pytest.approx(expected)
-
-
-def test_by_default_it_is_greedy_and_the_penalty_is_that_of_the_length() -> None:
-    search = Search(BEGIN, END)
-    assert (search.beam_size, search.length_penalty, search.never, search.max_tokens) == (1, 1.0, (), None)
 
 
 # by a word that comes again and again, until something else is better
@@ -376,26 +323,11 @@ def test_what_is_never_written_is_not_written(beam_size: int) -> None:
     assert not {token for found in bound.ids for ids in found for token in ids} & set(never)
 
 
-def test_without_the_likeliest_word_greedy_takes_the_next_as_likely_as_it_was() -> None:
-    (found,) = find(Table(DETOUR), [0], never=(2,), length_penalty=0.0)
-    assert found == [([3], pytest.approx(math.log(0.45 * 0.9)))]
-
-
 def test_a_search_with_nothing_to_go_on_with_ends_at_once() -> None:
     network = Table(DETOUR)
     (found,) = find(network, [0], beam_size=2, never=(BEGIN, 2, 3, 4, 5))
     assert [translation.token_ids for translation in found] == [[]]
     assert network.rows == [2]
-
-
-@every_beam
-@pytest.mark.parametrize("max_tokens", [1, 2, 5])
-def test_a_translation_has_at_most_so_many_tokens_with_its_end(max_tokens: int, beam_size: int) -> None:
-    network = make_network()
-    found = find(network, *random_sources(), beam_size=beam_size, max_tokens=max_tokens)
-    assert len(network.rows) <= max_tokens
-    assert all(len(ids) <= max_tokens - 1 for translations in found.ids for ids in translations)
-    assert max(len(ids) for translations in found.ids for ids in translations) == max_tokens - 1
 
 
 ENDLESS = {last: {2: 0.4, 3: 0.3, 4: 0.2, 5: 0.1} for last in (BEGIN, 2, 3, 4, 5)}
@@ -413,14 +345,6 @@ def test_a_sentence_that_never_ends_is_ended_at_the_limit(max_tokens: int | None
     assert len(network.rows) == tokens
 
 
-def test_a_network_is_asked_for_no_more_than_its_context() -> None:
-    network = make_network(context_length=3)
-    source_ids = random_sources()[0][:, :3]
-    found = find(network, source_ids, beam_size=3, max_tokens=31)
-    assert len(network.rows) == 3
-    assert max(len(ids) for translations in found.ids for ids in translations) == 2
-
-
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_sentence_that_is_done_leaves_the_batch(beam_size: int) -> None:
     """The first sentence ends after two tokens, the second after four, the third at the limit."""
@@ -432,15 +356,6 @@ def test_a_sentence_that_is_done_leaves_the_batch(beam_size: int) -> None:
     assert network.rows == [beam_size * sentences for sentences in (4, 4, 2, 2, 1, 1)]
     expected = [[[2], [3]], [[2, 4, 5], [3, 4, 5]], [[2] * 5, [3] * 5], [[2], [3]]]
     assert found.ids == [translations[:beam_size] for translations in expected]
-
-
-def test_sentences_leave_a_batch_of_a_real_network_at_different_times() -> None:
-    """So the tests above, which compare a batch with single sentences, cover this case."""
-    for beam_size in (1, 2, 5):
-        network = make_network()
-        find(network, *random_sources(), beam_size=beam_size)
-        assert network.rows == sorted(network.rows, reverse=True)
-        assert len(set(network.rows)) >= 3
 
 
 def test_no_sources_have_no_translations() -> None:
@@ -458,32 +373,21 @@ def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere() -> None
     network.network(sources, sources % 11).sum().backward()  # translating does not prevent training
 
 
-def test_the_sources_are_left_as_they_are() -> None:
-    source_ids, mask = random_sources()
-    find(make_network(), source_ids, mask, beam_size=3)
-    assert torch.equal(source_ids, random_sources()[0])
-    assert torch.equal(mask, random_sources()[1])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
-        ({"beam_size": -1}, "beam_size=-1 must be at least 1"),
         ({"length_penalty": -0.5}, "length_penalty=-0.5 must be at least 0 and below 10"),
         ({"length_penalty": 10.0}, "length_penalty=10 must be at least 0 and below 10"),
         ({"length_penalty": math.nan}, "length_penalty=nan must be at least 0 and below 10"),
         ({"max_tokens": 0}, "max_tokens=0 must be at least 1"),
+        ({"beam_size": 101}, "beam_size=101 must be at most 100"),
+        ({"never": (END,)}, "end_id=1 is in never"),
     ],
 )
 def test_a_search_that_finds_nothing_is_an_error(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^{message}"):
         Search(BEGIN, END, **options)
-
-
-def test_a_search_may_be_as_small_as_can_be() -> None:
-    Search(BEGIN, END, beam_size=1, length_penalty=0.0, max_tokens=1)
-    Search(BEGIN, END, length_penalty=9.9)
 
 
 def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() -> None:
@@ -501,12 +405,3 @@ def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() 
 
     with pytest.raises(ValueError, match="the network's scores are NaN"):
         translate(Broken(), torch.zeros(2, 3, dtype=torch.long), None, Search(2, 3, beam_size=2))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"beam_size": 101}, "beam_size=101 must be at most 100"), ({"never": (3,)}, "end_id=3 is in never")],
-)
-def test_a_search_that_would_find_nothing_or_take_forever_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Search(2, 3, **options)

@@ -16,10 +16,6 @@ from firstlight.networks.config import Norm, Positions
 VOCABULARY, CONTEXT, BATCH = 29, 13, 3
 every_position = pytest.mark.parametrize("positions", Positions)
 every_window = pytest.mark.parametrize("window", Window)
-# 7 is between 1 and the context length. A prompt of 31 tokens is longer than the context, so the window has moved.
-from_short_and_long = pytest.mark.parametrize(
-    "prompt_length", [1, CONTEXT, *(pytest.param(length, marks=pytest.mark.slow) for length in (7, 31))]
-)
 
 
 def greedy(logits: Tensor) -> Tensor:
@@ -92,58 +88,18 @@ class Watched:
         return self.network.new_cache()
 
 
-@every_window
+@pytest.mark.parametrize(("prompt_length", "length"), [(1, CONTEXT), (CONTEXT, CONTEXT), (31, CONTEXT), (7, 1), (7, 5)])
 @every_position
-@pytest.mark.parametrize("prompt_length", [1, 5, 12])
-def test_until_the_context_is_full_it_is_the_naive_loop(
-    positions: Positions, window: Window, prompt_length: int
-) -> None:
-    """The first token beyond the context is chosen from all tokens of the full context."""
+def test_a_window_writes_what_the_naive_loop_writes(positions: Positions, prompt_length: int, length: int) -> None:
     network, prompt = make_network(positions=positions), random_prompt(prompt_length)
-    count = CONTEXT - prompt_length + 1
-    assert torch.equal(written(network, prompt, count, window=window), naive(network, prompt, count, CONTEXT))
-
-
-@every_position
-@from_short_and_long
-def test_a_sliding_window_is_the_naive_loop_for_ever(positions: Positions, prompt_length: int) -> None:
-    network, prompt = make_network(positions=positions), random_prompt(prompt_length)
-    assert torch.equal(written(network, prompt, 53, window=Window.slide), naive(network, prompt, 53, CONTEXT))
-
-
-@every_position
-@from_short_and_long
-def test_a_half_window_reads_the_kept_half_anew(positions: Positions, prompt_length: int) -> None:
-    network, prompt = make_network(positions=positions), random_prompt(prompt_length)
-    assert torch.equal(written(network, prompt, 53), naive_half(network, prompt, 53, CONTEXT))
-
-
-@every_position
-def test_the_two_windows_write_differently_beyond_the_context(positions: Positions) -> None:
-    """This shows that the tests above do not pass by chance."""
-    network, prompt = make_network(positions=positions), random_prompt(5)
-    half, slide = (written(network, prompt, 53, window=window) for window in Window)
-    assert torch.equal(half[:, :9], slide[:, :9])
-    assert ((half != slide)[:, 11:].double().mean(dim=1) > 0.7).all()
-    assert all(len(row.unique()) > 17 for row in half)
-
-
-@pytest.mark.parametrize("length", [1, 5, CONTEXT])
-@every_position
-def test_a_shorter_view_sees_no_more_than_that(positions: Positions, length: int) -> None:
-    network, prompt = make_network(positions=positions), random_prompt(7)
     sliding = written(network, prompt, 31, window=Window.slide, context_length=length)
     assert torch.equal(sliding, naive(network, prompt, 31, length))
     halving = written(network, prompt, 31, window=Window.half, context_length=length)
     assert torch.equal(halving, naive_half(network, prompt, 31, length))
-
-
-@every_window
-def test_of_a_prompt_longer_than_the_context_the_end_is_read(window: Window) -> None:
-    network, prompt = make_network(), random_prompt(31)
-    assert torch.equal(
-        written(network, prompt, 23, window=window), written(network, prompt[:, -CONTEXT:], 23, window=window)
-    )
+    assert torch.equal(prompt, random_prompt(prompt_length))
+    if prompt_length == CONTEXT:  # not by chance
+        assert (halving != sliding)[:, 14:].any()
+        assert min(len(row.unique()) for row in halving) > 5
 
 
 @every_window
@@ -156,44 +112,24 @@ def test_a_network_that_sees_what_follows_reads_everything_anew_each_time(positi
     assert not any(network.cached)
 
 
-def test_while_the_cache_has_room_the_network_is_given_single_tokens() -> None:
+@pytest.mark.parametrize(
+    ("window", "prompt_length", "lengths"),
+    [
+        (Window.half, 5, [5] + [1] * (CONTEXT - 5)),
+        (Window.half, CONTEXT, [13] + ([6] + [1] * 7) * 2 + [6] + [1] * 2),
+        (Window.slide, 11, [11, 1, 1, 13, 13, 13, 13]),
+        (Window.slide, 5, [5]),
+    ],
+)
+def test_the_network_is_given_single_tokens_while_the_cache_has_room(
+    window: Window, prompt_length: int, lengths: list[int]
+) -> None:
     network = Watched(make_network())
-    written(network, random_prompt(5), CONTEXT - 5 + 1)
-    assert network.lengths == [5] + [1] * (CONTEXT - 5)
-    assert all(network.cached)
-
-
-def test_a_half_window_reads_half_a_context_once_it_is_full_and_then_single_tokens() -> None:
-    network = Watched(make_network())
-    written(network, random_prompt(CONTEXT), 20)
-    assert network.lengths == [13] + ([6] + [1] * 7) * 2 + [6] + [1] * 2
-
-
-def test_a_sliding_window_reads_the_whole_context_for_each_token_once_it_is_full() -> None:
-    network = Watched(make_network())
-    written(network, random_prompt(11), 7, window=Window.slide)
-    assert network.lengths == [11, 1, 1, 13, 13, 13, 13]
-
-
-@every_window
-@pytest.mark.parametrize("num_tokens", [1, 2, 9, 53])
-def test_there_are_exactly_as_many_tokens_as_were_asked_for(num_tokens: int, window: Window) -> None:
-    network = Watched(make_network())
-    tokens = list(generate(network, random_prompt(5), num_tokens, greedy, window=window))
-    assert [tuple(ids.shape) for ids in tokens] == [(BATCH,)] * num_tokens
-    assert len(network.lengths) == num_tokens  # no call is superfluous
-
-
-def test_no_tokens_are_none() -> None:
-    assert list(generate(make_network(), random_prompt(5), 0, greedy)) == []
-
-
-@every_window
-def test_one_text_of_a_batch_cannot_change_another(window: Window) -> None:
-    network, prompt = make_network(), random_prompt(5)
-    together = written(network, prompt, 53, window=window)
-    alone = [written(network, prompt[row : row + 1], 53, window=window) for row in range(BATCH)]
-    assert torch.equal(together, torch.cat(alone))
+    tokens = list(generate(network, random_prompt(prompt_length), len(lengths), greedy, window=window))
+    assert [tuple(ids.shape) for ids in tokens] == [(BATCH,)] * len(lengths)
+    assert network.lengths == lengths
+    assert network.cached == [length < CONTEXT or window is Window.half for length in lengths]
+    assert list(generate(network, random_prompt(5), 0, greedy)) == []
 
 
 def test_each_token_comes_before_the_next_is_computed() -> None:
@@ -227,23 +163,12 @@ def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere(window: W
     assert not any(network.graphs)
 
 
-def test_the_prompt_is_left_as_it_is() -> None:
-    prompt = random_prompt(5)
-    written(make_network(), prompt, 23)
-    assert torch.equal(prompt, random_prompt(5))
-
-
 def test_two_texts_written_by_turns_do_not_disturb_each_other() -> None:
     network = make_network()
     first, second = generate(network, random_prompt(3), 29, greedy), generate(network, random_prompt(7), 29, greedy)
     pairs = list(zip(first, second, strict=True))
     assert torch.equal(torch.stack([ids for ids, _ in pairs], dim=1), written(network, random_prompt(3), 29))
     assert torch.equal(torch.stack([ids for _, ids in pairs], dim=1), written(network, random_prompt(7), 29))
-
-
-def test_an_empty_prompt_is_our_own_mistake() -> None:
-    with pytest.raises(AssertionError, match="a prompt must have at least one token"):
-        next(generate(make_network(), random_prompt(0), 1, greedy))
 
 
 @pytest.mark.parametrize("options", [{}, {"causal_convolution": 3, "num_loops": 2}, {"residual": False}])
@@ -270,18 +195,12 @@ def test_a_copy_for_inference_of_a_network_in_training_has_its_dropout() -> None
 
 
 @pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
-def test_a_network_with_hooks_in_its_parts_is_not_copied(register: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_hooks_are_run_and_a_network_with_hooks_in_its_parts_is_not_copied(
+    register: Callable[..., Any], is_whole: bool
+) -> None:
     network, calls = make_network(), []
-    register(network.blocks[1], lambda *_: calls.append(1))
-    assert for_inference(network) is network
-    for_inference(network)(torch.zeros(1, 3, dtype=torch.long))
-    assert calls == [1]
-
-
-@pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
-def test_a_copy_for_inference_runs_the_hooks_of_the_network_itself(register: Callable[..., Any]) -> None:
-    network, calls = make_network(), []
-    register(network, lambda *_: calls.append(1))
-    assert for_inference(network) is not network
+    register(network if is_whole else network.blocks[1], lambda *_: calls.append(1))
+    assert (for_inference(network) is not network) == is_whole
     for_inference(network)(torch.zeros(1, 3, dtype=torch.long))
     assert calls == [1]

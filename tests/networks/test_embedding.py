@@ -17,10 +17,10 @@ from firstlight.translator.options import EncoderDecoderConfig
 OPTIONS = {"dim": 6, "num_heads": 2, "scale_embeddings": True, "embedding_std": 0.1}
 
 
-def embedded(network: nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
+def embedded(network: nn.Module, *inputs: torch.Tensor, positions: str = "positions") -> torch.Tensor:
     """Return what the positions of a network receive."""
     received = []
-    network.positions.register_forward_pre_hook(lambda _, arguments: received.append(arguments[0]))
+    getattr(network, positions).register_forward_pre_hook(lambda _, arguments: received.append(arguments[0]))
     network(*inputs)
     return received[0]
 
@@ -37,22 +37,18 @@ def make_networks() -> dict[str, nn.Module]:
 
 @pytest.mark.parametrize("kind", ["classifier", "generator", "masked", "translator"])
 def test_embeddings_are_scaled_by_the_root_of_dim(kind: str) -> None:
-    network, token_ids = make_networks()[kind], torch.tensor([[3, 8]])
-    inputs = (torch.tensor([[1, 2]]), token_ids) if kind == "translator" else (token_ids,)
-    assert_close(embedded(network, *inputs), network.embedding.weight[[3, 8]][None] * math.sqrt(6))
+    network, token_ids, source_ids = make_networks()[kind], torch.tensor([[3, 8]]), torch.tensor([[1, 2]])
+    inputs = (source_ids, token_ids) if kind == "translator" else (token_ids,)
+    assert_close(embedded(network, *inputs), network.embedding.weight[token_ids] * math.sqrt(6))
+    if kind == "translator":
+        received = embedded(network, *inputs, positions="source_positions")
+        assert_close(received, network.source_embedding.weight[source_ids] * math.sqrt(6))
 
 
 def test_the_vector_of_a_mask_is_scaled_too_and_the_output_layer_is_not() -> None:
     network = make_networks()["masked"].eval()
     assert_close(embedded(network, torch.tensor([[network.mask_id]]))[0, 0], network.mask_vector * math.sqrt(6))
     assert network.head.weight is network.embedding.weight
-
-
-def test_both_sides_of_a_translator_are_scaled() -> None:
-    network, received = make_networks()["translator"], []
-    network.source_positions.register_forward_pre_hook(lambda _, arguments: received.append(arguments[0]))
-    network(torch.tensor([[1, 2]]), torch.tensor([[3]]))
-    assert_close(received[0], network.source_embedding.weight[[1, 2]][None] * math.sqrt(6))
 
 
 @pytest.mark.parametrize("kind", [ClassifierConfig, GeneratorConfig, MaskedConfig])

@@ -9,7 +9,6 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.block import Block
-from firstlight.networks.config import TransformerConfig
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 
@@ -56,15 +55,3 @@ def test_the_distribution_of_the_features_does_not_change() -> None:
     torch.manual_seed(0)
     network = Classifier(ClassifierConfig(**OPTIONS, initialization="normal"), 61, 5, num_features=29)
     assert network.feature_projection.weight.std().item() == pytest.approx(0.03, rel=0.1)
-
-
-def test_impossible_initializations_are_refused_in_one_line() -> None:
-    message = r"^model\.initialization=depth_scaled scales the layers that model\.zero_init=true sets to zero; "
-    with pytest.raises(ValueError, match=message):
-        TransformerConfig(initialization="depth_scaled", embedding_std=0.02, zero_init=True)
-    message = (
-        r"^model\.initialization=normal draws linear layers with model\.embedding_std=1\.0, which is too large for "
-        r"them; set model\.embedding_std=0\.02$"
-    )
-    with pytest.raises(ValueError, match=message):
-        TransformerConfig(initialization="normal")

@@ -4,8 +4,6 @@ from torch.testing import assert_close
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.generator.options import GeneratorConfig
-from firstlight.masked.options import MaskedConfig
 from firstlight.networks.config import Norm, NormKind, TransformerConfig
 from firstlight.networks.norms import NormOverWords, build_norm
 from firstlight.translator.network import EncoderDecoder
@@ -72,14 +70,3 @@ def test_only_the_encoder_of_a_translator_has_norms_over_words() -> None:
     logits = network(source_ids, token_ids, source_mask)
     assert_close(network(source_ids[:, :4], token_ids), logits)
     assert_close(network(source_ids, token_ids[:, :2], source_mask), logits[:, :2])
-
-
-def test_a_norm_over_words_is_refused_where_later_words_are_hidden_or_only_some_are_scored() -> None:
-    message = (
-        r"^model\.norm_kind=over_words shows a token the later ones, which model\.causal=true forbids; "
-        r"set model\.norm_kind=layer$"
-    )
-    with pytest.raises(ValueError, match=message):
-        GeneratorConfig(norm_kind="over_words")
-    with pytest.raises(ValueError, match=r"^model\.norm_kind=over_words applies to classifiers and translators, not"):
-        MaskedConfig(norm_kind="over_words")

@@ -47,35 +47,6 @@ def test_a_sinusoid_has_the_values_of_the_formula(dim: int, first_position: int)
             assert table[row, column].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_first_position_is_zero_or_one() -> None:
-    assert_close(SinusoidalPositions(5, 4, first_position=0).table[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
-    expected = torch.tensor([math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)])
-    assert_close(SinusoidalPositions(5, 4, first_position=1).table[0], expected)
-
-
-def test_a_sinusoid_that_counts_from_one_is_one_place_ahead() -> None:
-    assert torch.equal(SinusoidalPositions(11, 7, 1).table[:-1], SinusoidalPositions(11, 7, 0).table[1:])
-
-
-@pytest.mark.parametrize("column", range(7))
-def test_a_wave_repeats_after_two_pi_times_10000_to_the_2i_over_dim(column: int) -> None:
-    wave_length = 2 * math.pi * 10_000 ** (2 * (column // 2) / 7)
-    positions = torch.arange(5, dtype=torch.float64) * wave_length / 5
-    waves = sinusoid(positions, 7)[:, column]
-    assert_close(sinusoid(positions + wave_length, 7)[:, column], waves, atol=1e-4, rtol=0)
-    assert (
-        sinusoid(positions + wave_length / 2, 7)[:, column] + waves
-    ).abs().max() < 1e-4  # half a wave changes the sign
-
-
-def test_the_product_of_two_encodings_depends_only_on_their_distance() -> None:
-    table = sinusoid(torch.arange(31), 16)
-    products = table @ table.T
-    for distance in range(31):
-        diagonal = products.diagonal(distance)
-        assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-4, rtol=0)
-
-
 def test_sinusoidal_positions_are_added_and_have_nothing_to_learn_or_to_save() -> None:
     positions = SinusoidalPositions(11, 7)
     hidden = torch.randn(2, 5, 7)
@@ -109,46 +80,6 @@ def test_the_config_chooses_the_positions() -> None:
     sinusoidal = build_positions(make_config(**sizes, positions=Positions.sinusoidal, first_position=1))
     assert torch.equal(sinusoidal(hidden), hidden + sinusoid(torch.arange(1, 6), 8))
     assert count(build_positions(make_config(**sizes, positions=Positions.learned))) == 7 * 8
-
-
-def test_a_rotated_product_depends_only_on_the_distance() -> None:
-    torch.manual_seed(0)
-    rotary = RotaryPositions(23, 1, 6)
-    query, key = torch.randn(6), torch.randn(6)
-    queries = turned(rotary, query.expand(1, 1, 23, 6))[0, 0]  # the same vector at every position
-    keys = turned(rotary, key.expand(1, 1, 23, 6))[0, 0]
-    products = queries @ keys.T
-    values = set()
-    for distance in range(-22, 23):
-        diagonal = products.diagonal(distance)
-        assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
-        values.add(round(diagonal[0].item(), 3))
-    assert len(values) > 30  # and it does depend on the distance
-
-
-def test_a_rotation_keeps_the_norm() -> None:
-    torch.manual_seed(0)
-    heads = torch.randn(2, 3, 13, 10)
-    assert_close(turned(RotaryPositions(17, 3, 10), heads).norm(dim=-1), heads.norm(dim=-1))
-
-
-def test_a_rotation_leaves_position_zero_unchanged() -> None:
-    torch.manual_seed(0)
-    heads = torch.randn(2, 3, 13, 10)
-    rotated = turned(RotaryPositions(17, 3, 10), heads)
-    assert torch.equal(rotated[:, :, 0], heads[:, :, 0])
-    assert (rotated[:, :, 1:] != heads[:, :, 1:]).any(dim=-1).all()
-
-
-def test_a_rotation_turns_each_pair_by_position_over_its_wave() -> None:
-    heads = torch.zeros(1, 1, 5, 6)
-    heads[..., 1] = 1.0  # the first coordinate of pair 1; the second is coordinate 1 + 6 / 2
-    rotated = turned(RotaryPositions(5, 1, 6), heads)[0, 0]
-    for position in range(5):
-        angle = position / 10_000 ** (2 / 6)
-        expected = torch.zeros(6)
-        expected[1], expected[4] = math.cos(angle), math.sin(angle)
-        assert_close(rotated[position], expected)
 
 
 def test_rotary_positions_have_nothing_to_learn_or_to_save() -> None:
@@ -187,24 +118,6 @@ def test_attention_by_distance_runs_in_mixed_precision(positions: Positions) -> 
     assert_close(mixed.float(), attention(hidden), atol=0.05, rtol=0.05)
 
 
-@pytest.mark.parametrize("first_position", [0, 1])
-def test_a_text_that_goes_on_gets_the_positions_it_would_have_had_in_one_piece(first_position: int) -> None:
-    torch.manual_seed(0)
-    hidden = torch.randn(2, 11, 7)
-    for positions in (SinusoidalPositions(13, 7, first_position), LearnedPositions(13, 7)):
-        whole = positions(hidden)
-        for start in (1, 4, 10):
-            assert torch.equal(positions(hidden[:, start:], start), whole[:, start:])
-
-
-def test_heads_that_go_on_are_turned_as_they_would_have_been_in_one_piece() -> None:
-    torch.manual_seed(0)
-    rotary, heads = RotaryPositions(13, 3, 10), torch.randn(2, 3, 11, 10)
-    whole = turned(rotary, heads)
-    for start in (1, 4, 10):
-        assert torch.equal(turned(rotary, heads[:, :, start:], start), whole[:, :, start:])
-
-
 @pytest.mark.parametrize("first_position", [0, 3])
 def test_a_scale_of_a_half_puts_two_positions_in_the_place_of_one(first_position: int) -> None:
     plain = SinusoidalPositions(11, 7, first_position).table
@@ -229,18 +142,6 @@ def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
     assert torch.equal(scaled.sin[::2], plain.sin[:25])
 
 
-def test_a_stretched_context_keeps_the_products_of_what_stood_half_as_far_apart() -> None:
-    torch.manual_seed(0)
-    query, key = torch.randn(10), torch.randn(10)
-
-    def products(context: int, scale: float) -> torch.Tensor:
-        rotary = RotaryPositions(context, 1, 10, scale)
-        both = (turned(rotary, vector.expand(1, 1, context, 10))[0, 0] for vector in (query, key))
-        return next(both) @ next(both).T
-
-    assert_close(products(21, 0.5)[::2, ::2], products(11, 1.0), atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize(("num_queries", "num_keys"), [(1, 1), (1, 7), (7, 1), (5, 7), (7, 5), (7, 7)])
 def test_a_skew_moves_every_row_until_distances_become_keys(num_queries: int, num_keys: int) -> None:
     scores = torch.randn(2, 3, num_queries, num_queries + num_keys - 1)
@@ -248,11 +149,6 @@ def test_a_skew_moves_every_row_until_distances_become_keys(num_queries: int, nu
     assert skewed.shape == (2, 3, num_queries, num_keys)
     columns = torch.arange(num_keys) + (num_queries - 1 - torch.arange(num_queries))[:, None]
     assert torch.equal(skewed, scores.gather(-1, columns.expand(2, 3, -1, -1)))
-
-
-def test_a_skew_by_hand() -> None:
-    scores = torch.tensor([[-2, -1, 0, 1], [-2, -1, 0, 1], [-2, -1, 0, 1]])  # of three queries and two keys
-    assert skew(scores, 2).tolist() == [[0, 1], [-1, 0], [-2, -1]]
 
 
 def test_the_gradient_of_a_skew_goes_where_its_values_came_from() -> None:
@@ -279,62 +175,11 @@ def test_a_relative_score_is_the_query_times_the_vector_of_the_distance(
             assert_close(scores[:, :, row, key], query[:, :, row] @ vector)
 
 
-def test_relative_scores_of_a_text_that_goes_on_are_rows_of_the_whole() -> None:
-    torch.manual_seed(0)
-    relative, query = RelativePositions(13, 5).double(), torch.randn(2, 3, 11, 5, dtype=torch.float64)
-    whole = relative(query, 11)
-    for start, end in ((0, 1), (0, 4), (4, 7), (7, 11), (10, 11)):
-        assert_close(relative(query[:, :, start:end], end, start), whole[:, :, start:end, :end])
-
-
-def test_shifting_a_text_shifts_its_relative_scores() -> None:
-    torch.manual_seed(0)
-    relative, query = RelativePositions(13, 5).double(), torch.randn(2, 3, 7, 5, dtype=torch.float64)
-    shifted = relative(torch.cat((torch.zeros(2, 3, 4, 5).double(), query), dim=2), 11)
-    assert_close(shifted[:, :, 4:, 4:], relative(query, 7))
-    assert not torch.isclose(shifted[:, :, 4:, :7], relative(query, 7)).all(dim=-1).any()
-
-
-def test_the_first_and_the_last_vector_are_of_the_largest_distances_and_the_heads_share_them() -> None:
-    relative = RelativePositions(7, 5)
-    assert count(relative) == 13 * 5
-    query = torch.ones(2, 3, 7, 5)
-    for row, (first, last) in ((0, (6, 0)), (12, (0, 6)), (6, (3, 3))):
-        relative.zero_grad()
-        relative(query, 7)[:, :, first, last].sum().backward()
-        expected = torch.zeros(13, 5)
-        expected[row] = 2 * 3
-        assert torch.equal(relative.table.weight.grad, expected)
-
-
 def test_relative_scores_start_about_as_large_as_a_coordinate_of_the_query() -> None:
     torch.manual_seed(0)
     relative = RelativePositions(997, 64)
     assert relative.table.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
     assert relative(torch.randn(1, 1, 97, 64), 97).std().item() == pytest.approx(1.0, rel=0.1)
-
-
-def test_attention_with_relative_positions_learns_two_contexts_of_vectors_but_one() -> None:
-    config = make_config(dim=12, num_heads=3, context_length=13, positions=Positions.relative)
-    plain = make_config(dim=12, num_heads=3, context_length=13)
-    assert count(build_attention(config)) == count(build_attention(plain)) + 25 * 4
-    assert set(build_attention(config).state_dict()) == {*build_attention(plain).state_dict(), "relative.table.weight"}
-
-
-@pytest.mark.parametrize("length", [2, 5, 11, 13, 20, 29])
-def test_a_stretched_table_keeps_its_ends(length: int) -> None:
-    torch.manual_seed(0)
-    table = torch.randn(11, 7)
-    stretched = stretch(table, length)
-    assert stretched.shape == (length, 7)
-    assert stretched.is_contiguous()
-    assert_close(stretched[[0, -1]], table[[0, -1]])
-
-
-def test_a_table_stretched_to_its_own_length_is_itself() -> None:
-    torch.manual_seed(0)
-    table = torch.randn(11, 7)
-    assert_close(stretch(table, 11), table)
 
 
 def test_a_stretched_table_is_linear_in_between() -> None:
@@ -343,18 +188,10 @@ def test_a_stretched_table_is_linear_in_between() -> None:
     doubled = stretch(table, 21)  # 20 steps instead of 10
     assert_close(doubled[::2], table)
     assert_close(doubled[1::2], (table[:-1] + table[1:]) / 2)
+    assert doubled.is_contiguous()
     assert_close(stretch(doubled, 11), table)
     line = torch.arange(11.0)[:, None] * torch.tensor([1.0, -3.0]) + 5.0
     assert_close(stretch(line, 17), torch.linspace(0, 10, 17)[:, None] * torch.tensor([1.0, -3.0]) + 5.0)
-
-
-def test_a_stretched_table_fits_a_longer_context() -> None:
-    torch.manual_seed(0)
-    short, long = LearnedPositions(11, 7), LearnedPositions(29, 7)
-    with torch.no_grad():
-        long.table.weight.copy_(stretch(short.table.weight, 29))
-    hidden = torch.randn(2, 29, 7)
-    assert_close(long(hidden)[:, -1], hidden[:, -1] + short.table.weight[-1])
 
 
 @pytest.mark.parametrize("first_position", [0, 1])

@@ -38,12 +38,6 @@ def test_marks_are_words_by_default_where_there_are_words(kind, expected):
     assert TokenizerOptions(kind=kind, punctuation=False).punctuation is False
 
 
-@pytest.mark.parametrize("unknown_symbol", [None, "\ufffd", "?", "𝕏"])
-def test_an_unknown_symbol_is_one_character_or_none(unknown_symbol):
-    options = TokenizerOptions(kind=TokenizerKind.char, max_size=None, unknown_symbol=unknown_symbol)
-    assert options.unknown_symbol == unknown_symbol
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -14,28 +14,12 @@ def rows() -> RaggedIds:
 def test_rows_come_back_as_they_were(rows):
     assert [row.tolist() for row in rows] == [[2, 3, 5], [], [7]]
     assert rows[-1].tolist() == [7]
-
-
-def test_length_and_lengths(rows):
-    assert len(rows) == 3
-    assert rows.lengths.tolist() == [3, 0, 1]
-
-
-def test_ids_and_offsets_have_fixed_types(rows):
+    assert (len(rows), rows.lengths.tolist()) == (3, [3, 0, 1])
     assert (rows.ids.dtype, rows.offsets.dtype) == (np.int32, np.int64)
-
-
-def test_a_row_is_a_view(rows):
     assert np.shares_memory(rows[0], rows.ids)
-
-
-def test_a_row_too_far_is_an_index_error(rows):
+    assert len(RaggedIds.from_rows([])) == 0
     with pytest.raises(IndexError):
         rows[3]
-
-
-def test_no_rows_are_possible():
-    assert len(RaggedIds.from_rows([])) == 0
 
 
 texts = st.lists(st.lists(st.integers(0, 996), max_size=5), max_size=7)
@@ -49,10 +33,6 @@ def test_selected_texts_are_those_of_the_given_rows_in_the_given_order(texts, ch
     assert [row.tolist() for row in selected] == [texts[row] for row in rows]
     assert (selected.ids.dtype, selected.offsets.dtype) == (np.int32, np.int64)
     assert selected.offsets[-1] == len(selected.ids)
-
-
-def test_selecting_no_text_leaves_none(rows):
-    assert len(rows.select(np.array([], dtype=np.int64))) == 0
 
 
 @given(first=texts, second=texts)

@@ -1,8 +1,4 @@
-import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -45,68 +41,22 @@ def subword_tokenizer() -> Tokenizer:
 # --- words ---
 
 
-def test_the_posts_sentence_is_its_seven_words():
-    sentence = "This coffee from Kenya is really good."
-    tokenizer, _ = train_word_tokenizer([sentence])
-    assert tokenizer.tokens(sentence) == ["this", "coffee", "from", "kenya", "is", "really", "good"]
-
-
-def test_pad_and_unknown_are_the_first_two_ids(word_tokenizer):
-    assert word_tokenizer.words[:2] == [PAD, UNK] == ["[PAD]", "[UNK]"]
-    assert (word_tokenizer.pad_id, word_tokenizer.unknown_id) == (0, 1)
-
-
 def test_words_are_in_order_of_document_frequency_and_then_of_the_alphabet(word_tokenizer):
     several, one = ["the", "coffee", "good", "kenya", "tea"], ["cafe", "from", "is", "isnt", "of", "weak"]
     assert word_tokenizer.words[2:] == several + one
 
 
-def test_a_word_counts_once_a_text():
-    tokenizer, _ = train_word_tokenizer(["often often often often", "twice", "twice"])
-    assert tokenizer.words[2:] == ["twice", "often"]
-
-
-def test_words_of_too_few_texts_are_left_out():
-    tokenizer, _ = train_word_tokenizer(TEXTS, min_document_frequency=2)
-    assert tokenizer.words[2:] == ["the", "coffee", "good", "kenya", "tea"]
-
-
 def test_max_size_counts_pad_and_unknown():
-    tokenizer, _ = train_word_tokenizer(TEXTS, max_size=5)
-    assert tokenizer.words == [PAD, UNK, "the", "coffee", "good"]
-    assert tokenizer.vocab_size == 5
-
-
-def test_a_max_size_above_the_number_of_words_is_harmless(word_tokenizer):
-    assert train_word_tokenizer(TEXTS, max_size=1009)[0].words == word_tokenizer.words
-
-
-def test_an_unknown_word_is_unk(word_tokenizer):
-    assert word_tokenizer.tokens("good zyzzyva tea") == ["good", UNK, "tea"]
-    assert word_tokenizer.encode("zyzzyva") == [1]
-
-
-def test_single_letters_are_dropped_not_unknown(word_tokenizer):
-    assert word_tokenizer.tokens("a b c good") == ["good"]
-
-
-def test_special_tokens_in_a_text_are_ordinary_words(word_tokenizer):
-    assert word_tokenizer.tokens("[PAD] good [UNK]") == [UNK, "good", UNK]
-    assert word_tokenizer.encode("[PAD]") == [1]
-
-
-def test_training_also_encodes_the_texts():
-    tokenizer, ids = train_word_tokenizer(TEXTS, min_document_frequency=2)
+    tokenizer, ids = train_word_tokenizer(iter(TEXTS), max_size=5)
+    assert tokenizer.words == [PAD, UNK, "the", "coffee", "good"] == ["[PAD]", "[UNK]", "the", "coffee", "good"]
+    assert (tokenizer.kind, tokenizer.vocab_size, tokenizer.pad_id, tokenizer.unknown_id) == ("word", 5, 0, 1)
     assert [row.tolist() for row in ids] == [tokenizer.encode(text) for text in TEXTS]
+    assert [row.tolist() for row in tokenizer.encode_batch(iter(TEXTS))] == [row.tolist() for row in ids]
 
 
-def test_training_reads_its_texts_once(word_tokenizer):
-    assert train_word_tokenizer(iter(TEXTS))[0].words == word_tokenizer.words
-
-
-def test_a_batch_is_its_texts_one_by_one(word_tokenizer):
-    batch = word_tokenizer.encode_batch(iter(TEXTS))
-    assert [row.tolist() for row in batch] == [word_tokenizer.encode(text) for text in TEXTS]
+def test_an_unknown_word_is_unk_also_where_it_is_spelled_like_a_special_token(word_tokenizer):
+    assert word_tokenizer.tokens("[PAD] good a zyzzyva [UNK]") == [UNK, "good", UNK, UNK]
+    assert word_tokenizer.encode("[PAD] zyzzyva") == [1, 1]
 
 
 @given(st.lists(st.text(LETTERS), min_size=1), st.integers(1, 3))
@@ -121,9 +71,12 @@ def test_the_vocabulary_is_the_one_that_plain_python_counts(texts, minimum):
             train_word_tokenizer(texts, min_document_frequency=minimum)
 
 
-def test_texts_without_words_are_refused():
+def test_texts_without_words_are_refused(tokenizer):
+    assert all(tokenizer.encode(text) == [] for text in ("", " \n", "a", "?!", "'"))
     with pytest.raises(UserError, match=r"no words; check data\.text_column"):
         train_word_tokenizer(["", "a", "!"])
+    with pytest.raises(UserError, match="the training texts have no words"):
+        train_subword_tokenizer(["!"], vocab_size=101)
 
 
 def test_a_minimum_that_no_word_reaches_is_refused():
@@ -165,42 +118,12 @@ def test_a_size_too_small_for_the_alphabet_is_refused():
         train_subword_tokenizer(["abcde"], vocab_size=7)
 
 
-def test_subwords_of_texts_without_words_are_refused():
-    with pytest.raises(UserError, match="the training texts have no words"):
-        train_subword_tokenizer(["!"], vocab_size=101)
-
-
-def test_kinds_are_told_apart(word_tokenizer, subword_tokenizer):
-    assert (word_tokenizer.kind, subword_tokenizer.kind) == ("word", "subword")
-
-
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_the_vocabulary_depends_on_the_texts_alone(threads):
-    texts = [f"{word}{ending}" for word in ("tea", "coffee", "water") for ending in ("s", "pot", "time")] * 7
-    script = (
-        "import sys, json; from firstlight.text.tokenizers import *; texts = json.loads(sys.argv[1]); "
-        "print(json.dumps([train_word_tokenizer(texts)[0].words, train_subword_tokenizer(texts, vocab_size=61).words]))"
-    )
-    source = Path(sys.modules["firstlight"].__file__).parents[1]
-    environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": threads, "PYTHONPATH": str(source)}
-    output = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(texts)], env=environment, capture_output=True, text=True, check=True
-    ).stdout
-    here = [train_word_tokenizer(texts)[0].words, train_subword_tokenizer(texts, vocab_size=61).words]
-    assert json.loads(output) == here
-
-
 # --- both kinds ---
 
 
 @pytest.fixture(params=["word", "subword"])
 def tokenizer(request) -> Tokenizer:
     return request.getfixturevalue(f"{request.param}_tokenizer")
-
-
-@pytest.mark.parametrize("text", ["", " \n", "a", "?!", "'"])
-def test_a_text_without_words_has_no_ids(tokenizer, text):
-    assert tokenizer.encode(text) == []
 
 
 def test_entities_are_read_as_the_characters_they_stand_for(tokenizer):
@@ -253,14 +176,11 @@ def word_list(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_a_word_list_keeps_its_order(tmp_path):
-    tokenizer = load_word_list(word_list(tmp_path, "tea\ncoffee\nkenya\n"))
-    assert tokenizer.words == [PAD, UNK, "tea", "coffee", "kenya"]
+@pytest.mark.parametrize("content", ["tea\ncoffee\n", "\ufefftea\r\ncoffee", "[UNK]\ntea\ncoffee\n[PAD]\n"])
+def test_a_word_list_keeps_its_order(tmp_path, content):
+    tokenizer = load_word_list(word_list(tmp_path, content))
+    assert tokenizer.words == [PAD, UNK, "tea", "coffee"]
     assert tokenizer.tokens("Coffee or tea?") == ["coffee", UNK, "tea"]
-
-
-def test_a_word_list_may_name_the_special_tokens(tmp_path):
-    assert load_word_list(word_list(tmp_path, "[UNK]\ntea\n[PAD]\n")).words == [PAD, UNK, "tea"]
 
 
 def test_a_word_list_with_punctuation_has_marks(tmp_path):
@@ -268,10 +188,6 @@ def test_a_word_list_with_punctuation_has_marks(tmp_path):
     assert tokenizer.tokens("5 tea!!!") == ["5", "tea", "!!!"]
     with pytest.raises(UserError, match=r"words.txt:1: '!!!!' never occurs in simplified texts; list '!!! !' instead"):
         load_word_list(word_list(tmp_path, "!!!!\n"), punctuation=True)
-
-
-def test_a_word_list_may_come_from_windows(tmp_path):
-    assert load_word_list(word_list(tmp_path, "\ufefftea\r\ncoffee")).words[2:] == ["tea", "coffee"]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +202,6 @@ def test_a_word_list_may_come_from_windows(tmp_path):
         ("", r"words.txt: the file has no words; write one word per line"),
         ("[UNK]\n", r"words.txt: the file has no words"),
     ],
-    ids=["duplicate", "blank", "apostrophe", "accent", "letter", "encoding", "empty", "special only"],
 )
 def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
     with pytest.raises(UserError, match=message):

@@ -89,32 +89,6 @@ def test_the_cat_sat_on_the_mat():
     ]
 
 
-def test_a_window_of_two_counts_the_words_two_places_apart_too():
-    assert counts_of(THE_CAT, window=2).tolist() == [
-        [0, 1, 2, 1, 1],
-        [1, 0, 1, 1, 0],
-        [2, 1, 0, 1, 0],
-        [1, 1, 1, 0, 1],
-        [1, 0, 0, 1, 0],
-    ]
-
-
-@pytest.mark.parametrize("window", [1, 2, 7])
-def test_words_of_two_texts_are_never_neighbours(window):
-    together = counts_of([THE, CAT], [SAT], [], [ON, MAT], window=window)
-    assert np.argwhere(together).tolist() == [[THE, CAT], [CAT, THE], [ON, MAT], [MAT, ON]]
-
-
-def test_a_word_beside_itself_is_seen_from_both_sides():
-    assert counts_of([CAT, CAT])[CAT, CAT] == 2
-
-
-def test_an_ignored_word_neither_has_nor_gives_counts_and_keeps_its_place():
-    text = [CAT, THE, SAT, ON]
-    assert np.argwhere(counts_of(text, ignored=[THE])).tolist() == [[SAT, ON], [ON, SAT]]  # no cat next to sat
-    assert counts_of(text, window=2, ignored=[THE])[CAT].tolist() == [0, 0, 1, 0, 0]  # at a distance of 2
-
-
 @settings(deadline=None)
 @given(
     texts=st.lists(st.lists(st.integers(0, 6), max_size=13), max_size=5),
@@ -136,30 +110,16 @@ def test_ids_of_one_byte_are_counted_like_any_other():
 # --- reduced ---
 
 
-def test_a_case_by_hand():
-    """The rows (1, 0, 0), (0, 1, 0), (0, 0, 0) become (2, -1, -1) / √2, (-1, 2, -1) / √2 and zeros."""
-    counts = csr_array(np.diag([1.0, 1.0, 0.0]))
-    vectors = principal_components(counts, 2)
-    # the eigenvectors are (1, -1, 0) / √2, eigenvalue 9/2 · 2/3, and (1, 1, -2) / √6, eigenvalue 3/2 · 2/3
-    assert vectors == pytest.approx(np.array([[1.5, -np.sqrt(0.75)], [-1.5, -np.sqrt(0.75)], [0, 0]]), abs=1e-6)
-
-
 @pytest.mark.parametrize("dim", [1, 5, 23])
 def test_the_components_are_those_of_the_dense_covariance(dim):
     counts = zipf_counts()
-    vectors = principal_components(counts, dim)
-    assert vectors.shape == (61, dim)
-    assert vectors.dtype == np.float32
-    assert vectors == pytest.approx(dense_components(counts.toarray(), dim), abs=1e-4)
-
-
-def test_power_iteration_finds_the_components_of_the_library():
-    counts = zipf_counts()
-    rows = standardised(counts.toarray())
-    eigenvalues, eigenvectors = power_iteration(rows.T @ rows / len(rows), 7)
-    vectors = principal_components(counts, 7)
-    assert vectors == pytest.approx(rows @ eigenvectors, abs=1e-4)
-    assert (vectors.astype(np.float64) ** 2).sum(axis=0) / len(rows) == pytest.approx(eigenvalues)
+    before = counts.toarray()
+    for seed in (0, 3):
+        vectors = principal_components(counts, dim, seed)
+        assert vectors.shape == (61, dim)
+        assert vectors.dtype == np.float32
+        assert vectors == pytest.approx(dense_components(before, dim), abs=1e-4)
+    assert (counts.toarray() == before).all()
 
 
 def test_power_iteration_gives_the_word_vectors_of_lanczos():
@@ -180,11 +140,6 @@ def test_the_explained_variance_is_that_of_the_eigenvalues():
     assert explained_variance(csr_array((7, 7)), np.zeros((7, 3), np.float32)) == 0
 
 
-def test_the_components_come_in_order_of_falling_variance():
-    variance = (principal_components(zipf_counts(), 13) ** 2).sum(axis=0)
-    assert (np.diff(variance) < 0).all()
-
-
 def test_a_row_without_counts_or_with_equal_ones_becomes_zero():
     counts = zipf_counts().toarray()
     counts[3] = 0
@@ -192,15 +147,6 @@ def test_a_row_without_counts_or_with_equal_ones_becomes_zero():
     vectors = principal_components(csr_array(counts), 11)
     assert np.flatnonzero(~vectors.any(axis=1)).tolist() == [3, 5]
     assert np.isfinite(vectors).all()
-
-
-def test_a_row_counted_a_hundred_times_as_often_has_the_same_vector():
-    counts = zipf_counts().toarray()
-    often = counts.copy()
-    often[17] *= 100
-    assert principal_components(csr_array(often), 5) == pytest.approx(
-        principal_components(csr_array(counts), 5), abs=1e-5
-    )
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -223,19 +169,6 @@ def test_the_same_counts_give_the_same_vectors_to_the_bit():
     one, same, other = (principal_components(counts, 3, seed) for seed in (5, 5, 7))
     assert (one == same).all()
     assert (one != other).any()
-
-
-def test_another_seed_gives_the_same_components():
-    counts = zipf_counts()
-    one, other = (principal_components(counts, 7, seed) for seed in (0, 3))
-    assert one == pytest.approx(other, abs=1e-4)
-
-
-def test_the_counts_are_left_as_they_were():
-    counts = zipf_counts()
-    before = counts.toarray()
-    principal_components(counts, 3)
-    assert (counts.toarray() == before).all()
 
 
 @pytest.mark.parametrize("dim", [5, 7])
@@ -298,60 +231,77 @@ def refused(folder, content: str | bytes, wanted: Sequence[str] = (), dim: int =
     return str(caught.value).replace(str(path), "FILE")
 
 
-def test_glove_is_read_and_only_wanted_words_are_kept(tmp_path):
-    content = "the 0.5 -2 3e-1\n, 1 2 3\ncat 4 5 6\n"
-    assert read(tmp_path, content, {"cat", "the", "dog"}) == {
-        "the": pytest.approx([0.5, -2, 0.3]),
-        "cat": [4, 5, 6],
-    }
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("the 0.5 -2 3e-1\n, 1 2 3\ncat 4 5 6\n", {"the": pytest.approx([0.5, -2, 0.3]), "cat": [4, 5, 6]}),
+        ("2 3\n</s> 1 2 3 \ncat 4 5 6 \n", {"</s>": [1, 2, 3], "cat": [4, 5, 6]}),  # word2vec
+        (". . . 1 2 3\na@b.c 4 5 6\n2008 7 8 9\n", {". . .": [1, 2, 3], "a@b.c": [4, 5, 6], "2008": [7, 8, 9]}),
+        ("2 3\nat a@b.c 4 5 6\n2008 7 8 9\n", {"at a@b.c": [4, 5, 6], "2008": [7, 8, 9]}),
+        ("2008 7 8 9\n", {"2008": [7, 8, 9]}),
+        ("new york 7 8 9\n", {"new york": [7, 8, 9]}),
+        *(
+            (f"a{space}b 1 2 3\n{space} 4 5 6\n", {f"a{space}b": [1, 2, 3], space: [4, 5, 6]})
+            for space in ("\u00a0", "\u0085", "\u2028", "\x1c", "\t")  # only a space separates
+        ),
+        ("cat 1 2 3\ncat 4 5 6\n", {"cat": [1, 2, 3]}),
+        ("Cat 1 2 3\ncat 4 5 6\n", {"Cat": [1, 2, 3]}),
+        ("\ufeff2 3\r\ncat 1 2 3\r\nmat 4 5 6\r\n", {"cat": [1, 2, 3], "mat": [4, 5, 6]}),
+        ("cat 1 2 3\nmat 4 5 6", {"mat": [4, 5, 6]}),
+    ],
+)
+def test_files_of_glove_and_word2vec_are_read_and_only_wanted_words_are_kept(tmp_path, content, expected):
+    assert read(tmp_path, content, [*expected, ".", "new", "dog", "CAT"]) == expected
 
 
-def test_word2vec_has_a_header_and_a_space_at_the_end_of_each_line(tmp_path):
-    assert read(tmp_path, "2 3\n</s> 1 2 3 \ncat 4 5 6 \n", ["</s>", "cat"]) == {"</s>": [1, 2, 3], "cat": [4, 5, 6]}
+NUMBERS_OF_BYTES = np.array([2, 3, 0.5], np.float32).tobytes()
 
 
-@pytest.mark.parametrize("first", ["", "cat 1 2 3\n", "4 3\n"])
-def test_a_word_may_hold_spaces_or_be_a_number(tmp_path, first):
-    content = first + ". . . 1 2 3\nat name@domain.com 4 5 6\n2008 7 8 9\n" + "mat 0 0 0\n" * (first == "4 3\n")
-    assert read(tmp_path, content, [". . .", ".", "at", "at name@domain.com", "2008"]) == {
-        ". . .": [1, 2, 3],
-        "at name@domain.com": [4, 5, 6],
-        "2008": [7, 8, 9],
-    }
-
-
-def test_a_number_as_the_first_word_is_no_number_of_its_vector(tmp_path):
-    assert read(tmp_path, "2008 7 8 9\n", ["2008"]) == {"2008": [7, 8, 9]}
-
-
-def test_a_first_word_of_two_is_told_from_its_numbers(tmp_path):
-    assert read(tmp_path, "new york 7 8 9\n", ["new york", "new"]) == {"new york": [7, 8, 9]}
-
-
-@pytest.mark.parametrize("space", ["\u00a0", "\u0085", "\u2028", "\x1c", "\t"])
-def test_other_spaces_are_letters(tmp_path, space):
-    word = f"a{space}b"
-    content = f"{word} 1 2 3\n{space} 4 5 6\n"
-    assert read(tmp_path, content, [word, space]) == {word: [1, 2, 3], space: [4, 5, 6]}
-
-
-def test_of_a_word_on_two_lines_the_first_counts(tmp_path):
-    assert read(tmp_path, "cat 1 2 3\ncat 4 5 6\n", ["cat"]) == {"cat": [1, 2, 3]}
-
-
-def test_words_are_compared_exactly(tmp_path):
-    assert read(tmp_path, "Cat 1 2 3\ncat 4 5 6\n", ["Cat", "CAT"]) == {"Cat": [1, 2, 3]}
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_it(tmp_path):
-    assert read(tmp_path, "\ufeff2 3\r\ncat 1 2 3\r\nmat 4 5 6\r\n", ["cat", "mat"]) == {
-        "cat": [1, 2, 3],
-        "mat": [4, 5, 6],
-    }
-
-
-def test_the_last_line_needs_no_end(tmp_path):
-    assert read(tmp_path, "cat 1 2 3\nmat 4 5 6", ["mat"]) == {"mat": [4, 5, 6]}
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"),
+        ("\ufeff", "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"),
+        ("cat 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
+        ("7 5\ncat 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
+        (". . 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
+        ("2008 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
+        ("cat\n", "FILE:1: the line has no numbers after a word; write a word and its vector"),
+        ("cat\t1\t2\t3\n", "FILE:1: the line has no numbers after a word; write a word and its vector"),
+        *(
+            (f"cat 1 2 3\n{line}\nthe 4 5 6\n", f"FILE:2: the line has {found} numbers after the word, but earlier")
+            for line, found in (
+                ("mat 1 2", 2),
+                ("mat", 0),
+                ("", 0),
+                ("mat 1 2 3 4", 4),
+                (". . 1 2 3 4", 4),
+                ("mat  1 2 3", 3),
+            )
+        ),
+        *(
+            (f"cat 1 2 3\nmat 2 {number} 2\n", f"FILE:2: {number!r} is not a finite number; correct the line")
+            for number in ("nan", "inf", "-inf", "1e39", "-1e39", "1,5", "x", "")
+        ),
+        ("mat 1 x 3\n", "FILE:1: 'x' is not a finite number; correct the line"),
+        (b"cat 1 2 3\ncaf\xe9 1 2 3\n", "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text, unpacked"),
+        (b"cat 1 2 3\nmat\0 1 2 3\n", "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked"),
+        (
+            b"2 3\ncat " + NUMBERS_OF_BYTES,
+            "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked",
+        ),
+        (b"\x1f\x8b\x08\x08packed", "FILE:1: byte 0x8b is not UTF-8; save the file as UTF-8 text, unpacked"),
+        *(
+            (
+                f"{promised} 3\n" + "cat 1 2 3\n" * lines,
+                f"FILE:1: the header promises {promised} words, but the file has {lines}; ",
+            )
+            for promised, lines in ((3, 2), (1, 2), (2, 0))
+        ),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(tmp_path, content, problem):
+    assert refused(tmp_path, content, ["mat"]).startswith(problem)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -362,82 +312,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         read_vectors(tmp_path, ["cat"], 3)
 
 
-@pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
-def test_an_empty_file_is_refused(tmp_path, content):
-    assert (
-        refused(tmp_path, content) == "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"
-    )
-
-
-@pytest.mark.parametrize("content", ["cat 1 2 3 4 5\n", "7 5\ncat 1 2 3 4 5\n", ". . 1 2 3 4 5\n", "2008 1 2 3 4 5\n"])
-def test_vectors_of_another_width_name_the_width_to_set(tmp_path, content):
-    assert refused(tmp_path, content) == "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"
-
-
-@pytest.mark.parametrize("content", ["a line of prose\n", "cat\t1\t2\t3\n", "cat\n"])
-def test_a_first_line_without_numbers_is_refused(tmp_path, content):
-    message = "FILE:1: the line has no numbers after a word; write a word and its vector, separated by single spaces"
-    assert refused(tmp_path, content, dim=5) == message
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("mat 1 2", 2),
-        ("mat", 0),
-        ("", 0),
-        ("mat 1 2 3 4", 4),
-        (". . 1 2 3 4", 4),
-        ("mat  1 2 3", 3),
-    ],
-)
-@pytest.mark.parametrize("wanted", [[], ["mat"]])
-def test_a_line_of_the_wrong_width_is_refused_wanted_or_not(tmp_path, line, found, wanted):
-    message = refused(tmp_path, f"cat 1 2 3\n{line}\nthe 4 5 6\n", wanted)
-    assert message == f"FILE:2: the line has {found} numbers after the word, but earlier lines have 3; correct it"
-
-
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "-1e39", "1,5", "x", ""])
-@pytest.mark.parametrize("place", [0, 1])
-def test_what_is_no_finite_number_is_refused_where_its_word_is_wanted(tmp_path, number, place):
-    numbers = ["2", "2", "2"]
-    numbers[place] = number
-    message = refused(tmp_path, f"cat 1 2 3\nmat {' '.join(numbers)}\n", ["mat"])
-    assert message == f"FILE:2: {number!r} is not a finite number; correct the line"
-
-
-def test_the_numbers_of_the_first_line_are_read_too(tmp_path):
-    assert refused(tmp_path, "cat 1 x 3\n", ["cat"]) == "FILE:1: 'x' is not a finite number; correct the line"
-
-
-def test_broken_utf_8_is_refused(tmp_path):
-    message = refused(tmp_path, b"cat 1 2 3\ncaf\xe9 1 2 3\n")
-    assert message == "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text, unpacked"
-    message = refused(tmp_path, b"cat 1 2 3\nmat\0 1 2 3\n")
-    assert message == "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked"
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"2 3\ncat " + np.array([2, 3, 0.5], np.float32).tobytes() + b"\n", "FILE:2: the line contains a NUL byte"),
-        (b"2 3\ncat " + np.full(3, 0.123, np.float32).tobytes() + b"\n", "FILE:2: byte 0xe7 is not UTF-8"),
-        (b"\x1f\x8b\x08\x08packed", "FILE:1: byte 0x8b is not UTF-8"),
-        (b"PK\x03\x04\x14\0\0", "FILE:1: the line contains a NUL byte"),
-    ],
-)
-def test_a_binary_file_is_told_to_be_converted(tmp_path, content, problem):
-    assert refused(tmp_path, content) == f"{problem}; save the file as UTF-8 text, unpacked"
-
-
-@pytest.mark.parametrize(("promised", "lines"), [(3, 2), (1, 2), (2, 0)])
-def test_a_file_that_is_not_as_long_as_its_header_says_is_refused(tmp_path, promised, lines):
-    assert refused(tmp_path, f"{promised} 3\n" + "cat 1 2 3\n" * lines) == (
-        f"FILE:1: the header promises {promised} words, but the file has {lines}; "
-        "download it again, or correct the header"
-    )
-
-
 def test_coverage_counts_words_and_tokens():
     vocabulary = ["[PAD]", "[UNK]", "the", "cat", "zyzzyva"]
     ids = RaggedIds.from_rows([[2, 3, 2], [], [4, 1, 2, 3]])
@@ -445,10 +319,5 @@ def test_coverage_counts_words_and_tokens():
     assert covered == Coverage(2, 3, pytest.approx(5 / 7))
     assert str(covered) == "2 of 3 words have a vector (71.4% of the training tokens)"
 
-
-def test_coverage_of_no_text_is_zero():
     assert coverage({"the"}, ["the"], RaggedIds.from_rows([])) == Coverage(1, 1, 0)
-
-
-def test_a_large_coverage_is_easy_to_read():
-    assert str(Coverage(2113, 6998, 0.941)) == "2,113 of 6,998 words have a vector (94.1% of the training tokens)"
+    assert str(Coverage(2113, 6998, 0.941)).startswith("2,113 of 6,998 words")
