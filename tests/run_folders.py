@@ -1,4 +1,4 @@
-"""Run folders as a training writes them, made without a training."""
+"""Runs and their folders as a training writes them, made without a training."""
 
 import csv
 import json
@@ -6,7 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from firstlight.runs.summary import Run
+
 CLASSES = ("bad", "so-so", "good")
+
+
+def a_row(name: str = "", value: float = 0.5, **changes: Any) -> Run:
+    """Return a finished run as a report reads it. changes: fields of `Run`, and keys that differ or are added."""
+    keys = {"task": "stars", "model": "tiny", "dropout": 0.1, "seed": 1} | changes.pop("keys", {})
+    metric = changes.setdefault("optimized_metric", "val/accuracy")
+    given = {"status": "finished", "source": "local", "metrics": {metric: value}} | changes
+    return Run(name or "-".join(map(str, keys.values())), keys=keys, **given)
+
+
+def falls(metric: str) -> bool:
+    """Return whether lower values of a metric are better, as `boards` asks."""
+    return metric.endswith("loss")
 
 
 def make_run(folder: Path, name: str, *overrides: str, **changes: Any) -> Path:

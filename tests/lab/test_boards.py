@@ -21,20 +21,14 @@ from firstlight.lab.reports.boards import (
 )
 from firstlight.lab.reports.text import cells, headers
 from firstlight.runs.summary import Run, shown
+from run_folders import a_row, falls
 
 METRIC = "val/accuracy"
 
 
 def a_run(value: float = 0.5, *, seed: int = 1, task: str = "stars", **changes: Any) -> Run:
-    keys = {"task": task, "model": "tiny", "dropout": 0.1, "seed": seed} | changes.pop("keys", {})
-    metrics = changes.pop("metrics", {METRIC: value})
-    name = changes.pop("folder", f"{task}-{keys['model']}-{keys['dropout']}-{seed}")
-    given = {"status": "finished", "source": "local", "optimized_metric": METRIC} | changes
-    return Run(name, keys=keys, metrics=metrics, **given)
-
-
-def falls(metric: str) -> bool:
-    return metric.endswith("loss")
+    keys = {"task": task, "seed": seed} | changes.pop("keys", {})
+    return a_row(changes.pop("folder", ""), value, keys=keys, **changes)
 
 
 def test_a_group_is_what_is_equal_but_for_the_seed() -> None:
@@ -49,12 +43,11 @@ def test_a_group_is_what_is_equal_but_for_the_seed() -> None:
     assert (second.keys, second.rank, second.seeds) == ({"dropout": 0.1}, 2, 3)
     assert second.spreads[METRIC].mean == pytest.approx(statistics.mean(values))
     assert second.spreads[METRIC].deviation == pytest.approx(statistics.stdev(values))
+    half = 4.302653 * statistics.stdev(values) / math.sqrt(3)  # the quantile of Student's t
+    assert second.spreads[METRIC].half_width == pytest.approx(half)
     assert second.best is runs[2]
-
-
-def test_one_seed_has_no_deviation() -> None:
-    (board,) = boards([a_run(0.5)], falls)
-    assert (board.groups[0].spreads[METRIC].mean, board.groups[0].spreads[METRIC].deviation) == (0.5, None)
+    (alone,) = boards(runs[:1], falls)[0].groups
+    assert (alone.spreads[METRIC].mean, alone.spreads[METRIC].deviation) == (0.31, None)
 
 
 @pytest.mark.parametrize(("metric", "best"), [("val/loss", 0.3), (METRIC, 0.7)])
@@ -70,15 +63,6 @@ def test_a_loss_is_best_when_low_and_an_accuracy_when_high(metric: str, best: fl
     assert board.groups[0].keys == {"dropout": best}
     best_of_all = boards([*runs[::2], a_run(metrics={metric: 0.5}, seed=9, optimized_metric=metric)], falls)[0]
     assert best_of_all.runs[0].metrics[metric] == best
-
-
-def test_the_best_of_a_group_is_its_best_seed() -> None:
-    runs = [
-        a_run(metrics={"val/loss": value}, seed=seed, optimized_metric="val/loss")
-        for seed, value in enumerate((3, 1, 2))
-    ]
-    (board,) = boards(runs, falls)
-    assert [run.metrics["val/loss"] for run in board.groups[0].counted] == [1, 2, 3]
 
 
 def test_tasks_are_never_ranked_against_each_other() -> None:
@@ -137,30 +121,22 @@ def test_a_run_that_repeats_another_adds_no_seed() -> None:
 
 
 DAMAGED = {
-    "failed": a_run(9.0, seed=5, status="failed", why="the loss is nan"),
-    "incomplete": a_run(9.0, seed=5, status="incomplete", why="killed"),
-    "without the metric": a_run(seed=5, metrics={"val/loss": 9.0}),
-    "not a number": a_run(math.nan, seed=5),
-    "infinite": a_run(math.inf, seed=5),
+    "the loss is nan": a_run(9.0, seed=5, status="failed", why="the loss is nan"),
+    "killed": a_run(9.0, seed=5, status="incomplete", why="killed"),
+    "it has no val/accuracy": a_run(seed=5, metrics={"val/loss": 9.0}),
+    "val/accuracy is nan": a_run(math.nan, seed=5),
+    "val/accuracy is inf": a_run(math.inf, seed=5),
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGED)
-def test_what_does_not_count_is_in_no_mean_and_has_a_reason(kind: str) -> None:
-    (board,) = boards([a_run(0.4), a_run(0.6, seed=2), DAMAGED[kind]], falls)
+@pytest.mark.parametrize("why", DAMAGED)
+def test_what_does_not_count_is_in_no_mean_and_has_a_reason(why: str) -> None:
+    (board,) = boards([a_run(0.4), a_run(0.6, seed=2), DAMAGED[why]], falls)
     (group,) = board.groups
     assert group.spreads[METRIC].mean == pytest.approx(0.5)
-    assert (group.seeds, group.counted[0].metrics[METRIC], group.others) == (2, 0.6, (DAMAGED[kind],))
-    ((left, why),) = not_counted([board], board.runs)
-    assert left is DAMAGED[kind]
-    expected = {
-        "failed": "the loss is nan",
-        "incomplete": "killed",
-        "without the metric": "it has no val/accuracy",
-        "not a number": "val/accuracy is nan",
-        "infinite": "val/accuracy is inf",
-    }
-    assert why == reason(left, METRIC) == expected[kind]
+    assert (group.seeds, group.counted[0].metrics[METRIC], group.others) == (2, 0.6, (DAMAGED[why],))
+    assert list(not_counted([board], board.runs)) == [(DAMAGED[why], why)]
+    assert reason(DAMAGED[why], METRIC) == why
 
 
 def test_a_group_in_which_nothing_counts_is_listed_last_and_unranked() -> None:
@@ -221,21 +197,9 @@ def test_a_short_name_has_the_words_and_the_last_parts_of_keys() -> None:
     assert short_name({}) == "all runs"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "–"),
-        (True, "true"),
-        (0.1, "0.1"),
-        (1e-05, "1e-05"),
-        (0.12345678, "0.12345678"),
-        (7, "7"),
-        ("a", "a"),
-        (2.0, "2"),
-    ],
-)
-def test_a_value_is_shown_as_one_would_type_it(value: Any, text: str) -> None:
-    assert shown(value) == text
+def test_a_value_is_shown_as_one_would_type_it() -> None:
+    values = (None, True, 0.1, 1e-05, 0.12345678, 7, "a", 2.0)
+    assert [*map(shown, values)] == ["–", "true", "0.1", "1e-05", "0.12345678", "7", "a", "2"]
 
 
 @pytest.mark.parametrize(
@@ -304,12 +268,6 @@ def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:
     assert board.groups[0].differ == ("data.max_train_rows", "trainer.max_steps")
     assert headers(board).index("differ in") > 0
     assert "data.max_train_rows, trainer.max_steps" in cells(board.groups[0], board)
-
-
-def test_the_half_width_of_a_mean_is_students() -> None:
-    spread = spread_of([a_run(value, seed=seed) for seed, value in enumerate((0.31, 0.37, 0.47))], METRIC)
-    assert spread is not None
-    assert spread.half_width == pytest.approx(4.302653 * statistics.stdev((0.31, 0.37, 0.47)) / math.sqrt(3))
 
 
 def test_an_accuracy_has_the_interval_of_its_split() -> None:

@@ -20,18 +20,9 @@ from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.packed import pack
 from firstlight.lab.reports.page import as_script, content, page, ranked
 from firstlight.runs.summary import Confusion, Curve, Run
+from run_folders import a_row, falls
 
 METRIC = "val/accuracy"
-
-
-def a_run(name: str, value: float = 0.5, **changes: Any) -> Run:
-    keys = {"task": "stars", "model": "tiny", "seed": 1} | changes.pop("keys", {})
-    given = {"status": "finished", "source": "local", "optimized_metric": METRIC, "metrics": {METRIC: value}} | changes
-    return Run(name, keys=keys, **given)
-
-
-def falls(metric: str) -> bool:
-    return metric.endswith("loss")
 
 
 def content_of(*runs: Run) -> dict[str, Any]:
@@ -47,9 +38,11 @@ def test_no_character_of_the_data_ends_its_element() -> None:
 
 
 def test_the_page_is_whole_and_names_no_other_host() -> None:
-    html = page("a <b> title", ["a <i> note"], boards([a_run("a")], falls), [a_run("a")], falls)
-    assert "<title>a &lt;b&gt; title</title>" in html
-    assert "<p>a &lt;i&gt; note</p>" in html
+    (board,) = boards([a_row("a")], falls)
+    html = page("a <b> $title", ["${data}"], [replace(board, finding="stars: a <b> & c.")], board.runs, falls)
+    assert "<title>a &lt;b&gt; $title</title>" in html
+    assert "<p>${data}</p>" in html
+    assert "<li>stars: a &lt;b&gt; &amp; c.</li>" in html, "without JavaScript too"
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=\"?(https?:)?//", html)
     assert "default-src 'none'" in html
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
@@ -83,18 +76,6 @@ def test_the_javascript_unpacks_what_was_packed(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == texts
 
 
-def test_the_findings_are_in_the_page_without_javascript() -> None:
-    (board,) = boards([a_run("a")], falls)
-    html = page("title", [], [replace(board, finding="stars: a <b> & c.")], board.runs, falls)
-    assert "<li>stars: a &lt;b&gt; &amp; c.</li>" in html
-
-
-def test_a_dollar_in_what_a_run_says_is_a_dollar() -> None:
-    html = page("$title $5", ["${data}"], [], [], falls)
-    assert "<h1>$title $5</h1>" in html
-    assert "<p>${data}</p>" in html
-
-
 def test_the_colours_are_those_of_the_figures() -> None:
     palette = re.search(r"const PALETTE = \[(.*?)\]", module.packaged("page.js"))
     assert palette is not None
@@ -103,10 +84,10 @@ def test_the_colours_are_those_of_the_figures() -> None:
 
 def test_single_runs_are_ranked_across_groups_and_those_that_do_not_count_come_last() -> None:
     runs = [
-        a_run("a", 0.2),
-        a_run("b", 0.9, keys={"seed": 2}),
-        a_run("c", 0.6, keys={"model": "small"}),
-        a_run("d", keys={"model": "small", "seed": 2}, status="failed", why="no", metrics={}),
+        a_row("a", 0.2),
+        a_row("b", 0.9, keys={"seed": 2}),
+        a_row("c", 0.6, keys={"model": "small"}),
+        a_row("d", keys={"model": "small", "seed": 2}, status="failed", why="no", metrics={}),
     ]
     (board,) = boards(runs, falls)
     assert [run.folder for run in ranked(board)] == ["b", "c", "a", "d"]
@@ -120,8 +101,8 @@ def test_single_runs_are_ranked_across_groups_and_those_that_do_not_count_come_l
 
 def test_each_cell_of_a_group_has_what_it_is_sorted_by() -> None:
     runs = [
-        a_run("a", 0.25, parameters=7, metrics={METRIC: 0.25, "test/loss": 3.0}),
-        a_run("b", keys={"model": "small"}),
+        a_row("a", 0.25, parameters=7, metrics={METRIC: 0.25, "test/loss": 3.0}),
+        a_row("b", keys={"model": "small"}),
     ]
     board = content_of(*runs)["boards"][0]
     for group in board["groups"]:
@@ -138,7 +119,7 @@ def test_curves_of_the_same_moments_share_them_and_what_is_no_number_is_null() -
         "val/accuracy": Curve(*moments, [0.123456789, 1, 0]),
         "train/loss": Curve([1], [0.1], [2.0]),
     }
-    (both, alone) = content_of(a_run("a", curves=curves))["boards"][0]["runs"][0]["curves"]
+    (both, alone) = content_of(a_row("a", curves=curves))["boards"][0]["runs"][0]["curves"]
     assert (both["steps"], both["seconds"]) == ([1, 2, 3], [0.1, 0.2, 0.4])
     assert both["values"] == {"val/loss": [3, None, None], "val/accuracy": [0.12346, 1, 0]}
     assert alone["values"] == {"train/loss": [2]}
@@ -147,7 +128,7 @@ def test_curves_of_the_same_moments_share_them_and_what_is_no_number_is_null() -
 def test_many_long_curves_are_thinned_to_what_fits_into_a_page(monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "MOST_NUMBERS", 300)
     curve = Curve(list(range(200)), [0.5 * step for step in range(200)], [float(step) for step in range(200)])
-    runs = [a_run(name, curves={"val/loss": curve}, keys={"seed": seed}) for seed, name in enumerate("abcd")]
+    runs = [a_row(name, curves={"val/loss": curve}, keys={"seed": seed}) for seed, name in enumerate("abcd")]
     for run in content_of(*runs)["boards"][0]["runs"]:
         (thin,) = run["curves"]
         assert len(thin["steps"]) == 25
@@ -159,7 +140,7 @@ def test_many_long_curves_are_thinned_to_what_fits_into_a_page(monkeypatch: Any)
 def test_matrices_and_texts_are_those_of_the_best_runs(monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "DETAILED", 2)
     confusion = Confusion(["x", "y"], [[1, 2], [3, 4]])
-    runs = [a_run(str(seed), 0.1 * seed, keys={"seed": seed}, confusion=confusion, texts="t") for seed in (1, 2, 3)]
+    runs = [a_row(str(seed), 0.1 * seed, keys={"seed": seed}, confusion=confusion, texts="t") for seed in (1, 2, 3)]
     written = content_of(*runs)["boards"][0]["runs"]
     assert [run["texts"] for run in written] == ["t", "t", None]
     assert [run["confusion"] is None for run in written] == [False, False, True]
@@ -169,7 +150,7 @@ def test_matrices_and_texts_are_those_of_the_best_runs(monkeypatch: Any) -> None
 def test_the_direction_of_every_metric_and_all_that_does_not_count_are_in_the_page() -> None:
     curve = {"train/loss": Curve([1], [1.0], [1.0])}
     broken = Run("f", "unreadable", why="metrics.json is empty")
-    written = content_of(a_run("a", curves=curve), broken)
+    written = content_of(a_row("a", curves=curve), broken)
     assert written["falls"] == {"train/loss": True, METRIC: False}
     assert written["left"] == [
         {"folder": "f", "task": None, "data": "–", "status": "unreadable", "why": "metrics.json is empty"}
@@ -177,7 +158,7 @@ def test_the_direction_of_every_metric_and_all_that_does_not_count_are_in_the_pa
 
 
 def test_a_run_on_generated_data_is_marked_by_its_name_and_its_data() -> None:
-    (board,) = content_of(a_run("a", source="sample"))["boards"]
+    (board,) = content_of(a_row("a", source="sample"))["boards"]
     assert board["isSample"]
     assert "GENERATED SAMPLE" in board["name"]
     (run,) = board["runs"]

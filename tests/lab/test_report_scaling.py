@@ -153,6 +153,13 @@ def test_sizes_that_differ_only_in_their_embeddings_have_no_fit_without_them(tmp
     assert list(found.others) == ["with 24 losses before the decay"]
 
 
+def refused(folder: Path, message: str, *options: str) -> None:
+    """Check that the report of a folder ends with an error of one line."""
+    done = Scripts(folder.parent).run("report", folder.name, *options)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+
+
 @pytest.mark.parametrize(
     ("sizes", "budgets", "message"),
     [
@@ -163,41 +170,24 @@ def test_sizes_that_differ_only_in_their_embeddings_have_no_fit_without_them(tmp
 def test_too_few_sizes_or_budgets_are_an_error(
     tmp_path: Path, sizes: tuple[str, ...], budgets: tuple[int, ...], message: str
 ) -> None:
-    fill(tmp_path / "few", sizes, budgets)
-    done = Scripts(tmp_path).run("report", "few", "--scaling")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert message in done.stderr
+    refused(fill(tmp_path / "few", sizes, budgets), message, "--scaling")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"task": "names"},
-            "have 2 different tasks, such as other and scale-113k_steps-1000; name the folder of one sweep",
-        ),
-        ({"data": {"source": "local", "fingerprint": "g"}}, "have 2 different data (fingerprints), such as"),
-        (
-            {"data": {"source": "sample", "fingerprint": "f"}},
-            "1 of 13 runs are on generated data (data.source=sample), such as other; name the folder of one sweep",
-        ),
-        (
-            {"lines": [{"step": 249, "seconds": 1, "val/accuracy": 0.5}]},
-            "other: has no val/loss; it recorded val/accuracy",
-        ),
-        (
-            {"lines": lines_of(SIZES["2k"], 250)[:-2]},
-            "other: val/loss was last measured at step 125 of 250, before the schedule had ended",
-        ),
-        ({"tokens": None}, "other: does not record its parameters, steps and tokens; train it again"),
-    ],
-)
-def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+OTHERS: dict[str, dict[str, Any]] = {
+    "have 2 different tasks, such as other and scale-113k_steps-1000; name the folder": {"task": "names"},
+    "have 2 different data (fingerprints), such as": {"data": {"source": "local", "fingerprint": "g"}},
+    "1 of 13 runs are on generated data (data.source=sample), such as other": {"data": {"source": "sample"}},
+    "other: has no val/loss; it recorded val/accuracy": {"lines": [{"step": 249, "seconds": 1, "val/accuracy": 0.5}]},
+    "other: val/loss was last measured at step 125 of 250": {"lines": lines_of(SIZES["2k"], 250)[:-2]},
+    "other: does not record its parameters, steps and tokens; train it again": {"tokens": None},
+}
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, message: str) -> None:
     fill(tmp_path / "grid")
-    (make_cell(tmp_path / "more", "2k", 250, **changes)).rename(tmp_path / "grid" / "other")
-    done = Scripts(tmp_path).run("report", "grid", "--scaling")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert message in done.stderr
+    make_cell(tmp_path / "more", "2k", 250, **OTHERS[message]).rename(tmp_path / "grid" / "other")
+    refused(tmp_path / "grid", message, "--scaling")
 
 
 @pytest.mark.parametrize(
@@ -213,6 +203,4 @@ def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, changes: dict
     ],
 )
 def test_a_wrong_option_is_an_error_of_one_line(grid: Path, options: list[str], message: str) -> None:
-    done = Scripts(grid.parent).run("report", grid.name, *options)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert message in done.stderr
+    refused(grid, message, *options)

@@ -1,12 +1,72 @@
-"""Paired tests, compared with scipy.stats and closed forms."""
+"""Intervals, paired tests and the number of seeds, compared with scipy.stats, closed forms and published tables."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtr
 
-from firstlight.lab.reports.significance import holm, mcnemar, paired_bootstrap, paired_seeds, unpaired_seeds
+from firstlight.lab.reports.significance import (
+    Difference,
+    Estimate,
+    accuracy_interval,
+    combined,
+    holm,
+    mcnemar,
+    mean_interval,
+    paired_bootstrap,
+    paired_seeds,
+    power_of,
+    seeds_to_decide,
+    unpaired_seeds,
+)
+
+
+def limits(found: Estimate) -> tuple[float, float]:
+    return found.low, found.high
+
+
+@pytest.mark.parametrize(("values", "confidence"), [([0.81, 0.84, 0.79, 0.86, 0.83], 0.95), ([1.0, 2.0, 4.0], 0.8)])
+def test_the_interval_of_a_mean_is_students(values: list[float], confidence: float) -> None:
+    found = mean_interval(values, confidence)
+    assert limits(found) == pytest.approx(tuple(stats.ttest_1samp(values, 0).confidence_interval(confidence)))
+    assert (found.value, found.count) == (pytest.approx(np.mean(values)), len(values))
+    assert found.half_width == pytest.approx((found.high - found.low) / 2)
+
+
+def test_one_value_has_no_interval_and_decides_nothing() -> None:
+    assert limits(mean_interval([0.5])) == (-math.inf, math.inf)
+    for found in (paired_seeds([0.9], [0.1]), unpaired_seeds([0.9], [0.1, 0.2])):
+        assert (found.p, found.estimate.half_width) == (1.0, math.inf)
+
+
+@pytest.mark.parametrize(("correct", "total"), [(0, 7), (7, 7), (2113, 2500), (1, 3)])
+def test_the_interval_of_an_accuracy_is_wilsons(correct: int, total: int) -> None:
+    expected = stats.binomtest(correct, total).proportion_ci(0.95, method="wilson")
+    found = accuracy_interval(correct, total)
+    assert limits(found) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert found.value == correct / total
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *((lambda values=values: mean_interval(values), "at least one value") for values in ([], [0.5, math.nan])),
+        *((lambda c=c, t=t: accuracy_interval(c, t), f"={t}") for c, t in ((3, 2), (-1, 2), (0, 0))),
+        (lambda: mcnemar([True, False], [True]), "two equal, non-empty lists"),
+        (lambda: paired_bootstrap([], []), "two equal, non-empty lists"),
+        (lambda: paired_bootstrap([1.0, 2.0], [1.0, 3.0], weights=[1.0]), "two equal, non-empty lists"),
+        (lambda: seeds_to_decide(0.1, -1), "deviation=-1 must not be negative"),
+        (lambda: power_of(1, 0.5), "seeds=1 must be at least 2"),
+        (lambda: combined([]), "at least one test"),
+    ],
+)
+def test_impossible_values_are_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(("only_first", "only_second"), [(0, 0), (5, 5), (3, 14), (121, 86)])
@@ -20,15 +80,6 @@ def test_mcnemar_is_a_binomial_test_of_the_disagreements(only_first: int, only_s
     assert found.p == pytest.approx(expected)
     assert (found.only_first, found.only_second, found.total) == (only_first, only_second, disagreed + agreed)
     assert found.difference == pytest.approx(first.mean() - second.mean())
-
-
-def test_paired_values_must_match() -> None:
-    with pytest.raises(ValueError, match="two equal, non-empty lists"):
-        mcnemar([True, False], [True])
-    with pytest.raises(ValueError, match="two equal, non-empty lists"):
-        paired_bootstrap([], [])
-    with pytest.raises(ValueError, match="two equal, non-empty lists"):
-        paired_bootstrap([1.0, 2.0], [1.0, 3.0], weights=[1.0])
 
 
 def test_the_bootstrap_of_many_texts_is_the_normal_interval() -> None:
@@ -69,30 +120,6 @@ def test_a_bootstrap_is_repeatable_and_one_block_decides_nothing() -> None:
     assert math.isinf(whole.estimate.half_width)
 
 
-def test_seeds_are_paired_by_students_test() -> None:
-    first, second = [0.80, 0.83, 0.82, 0.86], [0.79, 0.80, 0.82, 0.83]
-    expected = stats.ttest_rel(first, second)
-    found = paired_seeds(first, second)
-    assert found.p == pytest.approx(expected.pvalue)
-    limits = expected.confidence_interval(0.95)
-    assert (found.estimate.low, found.estimate.high) == pytest.approx((limits.low, limits.high))
-
-
-def test_different_seeds_are_compared_by_welchs_test() -> None:
-    first, second = [0.80, 0.83, 0.82, 0.86, 0.85], [0.79, 0.70, 0.82]
-    expected = stats.ttest_ind(first, second, equal_var=False)
-    found = unpaired_seeds(first, second)
-    assert found.p == pytest.approx(expected.pvalue)
-    limits = expected.confidence_interval(0.95)
-    assert (found.estimate.low, found.estimate.high) == pytest.approx((limits.low, limits.high))
-
-
-def test_one_seed_decides_nothing() -> None:
-    assert paired_seeds([0.9], [0.1]).p == 1.0
-    assert unpaired_seeds([0.9], [0.1, 0.2]).p == 1.0
-    assert math.isinf(paired_seeds([0.9], [0.1]).estimate.half_width)
-
-
 def test_seeds_without_spread_are_equal_or_different() -> None:
     assert paired_seeds([0.5, 0.5], [0.5, 0.5]).p == 1.0
     assert paired_seeds([0.75, 0.75], [0.5, 0.5]).p == 0.0
@@ -106,3 +133,51 @@ def test_holms_correction_is_that_of_its_definition() -> None:
     assert holm([0.04, 0.01, 0.03, 0.005]) == pytest.approx([0.06, 0.03, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "test", "expected"),
+    [
+        ([0.79, 0.80, 0.82, 0.83, 0.84], paired_seeds, stats.ttest_rel),
+        ([0.79, 0.70, 0.82], unpaired_seeds, lambda one, two: stats.ttest_ind(one, two, equal_var=False)),
+    ],
+)
+def test_equal_seeds_have_students_paired_test_and_different_ones_welchs(
+    second: list[float], test: Callable[..., Difference], expected: Any
+) -> None:
+    first = [0.80, 0.83, 0.82, 0.86, 0.85]
+    found, wanted = test(first, second), expected(first, second)
+    assert found.p == pytest.approx(wanted.pvalue)
+    assert limits(found.estimate) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
+
+
+@pytest.mark.parametrize(("effect", "seeds"), [(0.2, 199), (0.5, 34), (-0.8, 15), (1.0, 10)])
+def test_the_number_of_seeds_agrees_with_published_tables(effect: float, seeds: int) -> None:
+    # G*Power and R's power.t.test(type="paired"): two-sided, level 0.05, power 0.8.
+    assert seeds_to_decide(effect * 0.01, 0.01) == seeds
+
+
+def test_the_power_is_that_of_the_noncentral_t_distribution() -> None:
+    limit = stats.t.ppf(0.975, 6)
+    expected = stats.nct.sf(limit, 6, 0.9 * np.sqrt(7)) + stats.nct.cdf(-limit, 6, 0.9 * np.sqrt(7))
+    assert power_of(7, 0.9) == pytest.approx(expected)
+
+
+def test_no_difference_is_never_found_and_one_without_spread_with_two_seeds() -> None:
+    assert [seeds_to_decide(*each) for each in ((0.0, 0.1), (1e-6, 1.0), (0.1, 0.0), (100.0, 0.01))] == [
+        *(None, None, 2, 2)
+    ]
+
+
+def test_several_tests_are_combined_by_their_upper_median() -> None:
+    assert [combined(each) for each in ([0.04], [0.01, 0.5], [0.9, 0.8, 0.7])] == [0.04, 0.5, 1]
+    assert combined([0.9, 0.01, 0.02]) == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_a_true_hypothesis_is_rejected_no_more_often_than_the_level(correlation: float) -> None:
+    random = np.random.default_rng(3)
+    shared, own = random.normal(size=(4000, 1)), random.normal(size=(4000, 3))
+    drawn = correlation**0.5 * shared + (1 - correlation) ** 0.5 * own  # standard normal, whatever the correlation
+    p_values = 2 * ndtr(-np.abs(drawn))
+    assert np.mean([combined(row.tolist()) < 0.05 for row in p_values]) < 0.05

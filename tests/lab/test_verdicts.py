@@ -202,13 +202,6 @@ def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
     ), finding
 
 
-def test_a_baseline_has_one_result_for_every_seed() -> None:
-    counted = Run("b", "finished", keys={"task": "stars", "model": "tfidf", "seed": 1}, is_baseline=True,
-                  optimized_metric=METRIC, metrics={METRIC: 0.80})  # fmt: skip
-    board = board_of([*group(BETTER), counted])
-    assert board.finding == "stars: the best trained group is better than the baseline tfidf by 5.0 ± 1.3 points."
-
-
 def test_the_row_of_a_baseline_agrees_with_the_finding_above_it() -> None:
     runs = [*group(BETTER, model="tiny"), replace(a_run(0.80, model="tfidf"), is_baseline=True)]
     board = board_of(runs)
