@@ -59,3 +59,17 @@ def tick_labels(axes: Axes) -> list[Text]:
 def data_axes(figure: Figure) -> list[Axes]:
     """Return the axes with labelled data, without color bars."""
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>" and axes.axison]
+
+
+def check_inside(figure: Figure) -> None:
+    """Render a figure. Fail if something is cut off."""
+    figure.draw_without_rendering()
+    content = figure.get_tightbbox()  # inches
+    assert content.x0 >= 0
+    assert content.y0 >= 0
+    assert content.x1 <= figure.get_figwidth()
+    assert content.y1 <= figure.get_figheight()
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]

@@ -31,9 +31,6 @@ def test_bins_begin_at_the_lowest_confidence_that_the_classes_can_have() -> None
     found = calibration_bins(np.full((3, 5), 0.2), np.array([0, 1, 2]), bins=4)
     assert found.edges.tolist() == pytest.approx([0.2, 0.4, 0.6, 0.8, 1])
     assert found.counts.tolist() == [3, 0, 0, 0]
-
-
-def test_full_confidence_falls_into_the_last_bin() -> None:
     assert calibration_bins(np.array([[0.0, 1.0]]), np.array([1])).counts.tolist() == [0] * 9 + [1]
 
 

@@ -72,18 +72,6 @@ def test_names_lie_neither_on_each_other_nor_on_points() -> None:
             assert not ((box.min < places) & (places < box.max)).all(axis=1).any()
 
 
-def test_where_there_is_room_for_one_the_first_token_is_named() -> None:
-    points = np.vstack((np.zeros((9, 2)), [[1.0, 1.0]]))
-    axes = data_axes(plot_embeddings({"map": points}, list("abcdefghij"), [0] * 10, ["vowels"]))[0]
-    assert "a" in {text.get_text() for text in axes.texts}
-
-
-def test_four_panels_have_two_rows() -> None:
-    figure = plot_embeddings({f"map {i}": RNG.normal(size=(7, 2)) for i in range(4)}, TOKENS, GROUPS, NAMES)
-    check_readable(figure)
-    assert len(data_axes(figure)) == 4
-
-
 @pytest.mark.parametrize(("count", "num_groups"), [(6, 7), (7, 6), (0, 0)])
 def test_other_lengths_are_an_error(count: int, num_groups: int) -> None:
     with pytest.raises(ValueError, match=r"tokens, .* groups, and points of shapes"):

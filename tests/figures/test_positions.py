@@ -18,7 +18,7 @@ def test_the_similarity_is_the_cosine() -> None:
     assert not found[4].any()
 
 
-@pytest.mark.parametrize("count", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3)), 4])  # between
+@pytest.mark.parametrize("count", [1, 4])
 def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
     encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(count)}
     figure = plot_position_similarity(encodings)

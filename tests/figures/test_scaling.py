@@ -1,8 +1,5 @@
 """Tests of the figures of a scaling law: what they show, not their style."""
 
-import warnings
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -11,13 +8,7 @@ from firstlight.figures.scaling import plot_scaling_fit, plot_scaling_frontier
 SIZES = np.repeat([2e3, 9e3, 40e3], 2)
 TOKENS = np.tile([1e5, 4e5], 3)
 FRONTIER = np.array([[1e9, 2e3], [1e10, 7e3], [1e11, 2e4]])
-
-
-@pytest.fixture(autouse=True)
-def warnings_are_errors() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.usefixtures("warnings_are_errors")
 
 
 def law(size: np.ndarray, tokens: np.ndarray) -> np.ndarray:

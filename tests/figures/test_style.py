@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -19,30 +18,15 @@ from firstlight.figures import (
 )
 
 
-@pytest.mark.parametrize("width", [5.0, 10.0, 13.0])
-def test_a_saved_png_is_1200_pixels_wide_at_any_width_in_inches(tmp_path: Path, width: float) -> None:
-    path = style.save(style.new_figure("", 3.0, width), tmp_path / "figure.png")
-    assert abs(imread(path).shape[1] - 1200) <= 1
-
-
-def test_an_svg_is_written_for_a_name_that_ends_in_svg(tmp_path: Path) -> None:
-    assert "<svg" in style.save(style.new_figure(), tmp_path / "figure.svg").read_text()
-
-
-def test_saving_makes_the_folder_and_replaces_an_older_file_without_leaving_others(tmp_path: Path) -> None:
+def test_saving_makes_the_folder_and_replaces_an_older_file_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "figures" / "figure.png"
     style.save(style.new_figure("", 3.0), path)
     style.save(style.new_figure("", 7.0), str(path))
-    assert abs(imread(path).shape[0] - 840) <= 1
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_save_that_fails_leaves_the_older_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = style.save(style.new_figure(), tmp_path / "figure.png")
-    before = path.read_bytes()
-    figure = style.new_figure()
+    height, width, _ = imread(path).shape
+    assert (abs(height - 840) <= 1, abs(width - 1200) <= 1) == (True, True)  # whatever the width in inches
+    before, figure = path.read_bytes(), style.new_figure()
 
     def fill_the_disk(unfinished: Path, **_: object) -> None:
         unfinished.write_bytes(b"half a figure")
@@ -52,7 +36,8 @@ def test_a_save_that_fails_leaves_the_older_file_and_nothing_else(
     with pytest.raises(OSError, match="no space left"):
         style.save(figure, path)
     assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+    assert list(path.parent.iterdir()) == [path]
+    assert "<svg" in style.save(style.new_figure(), tmp_path / "figure.svg").read_text()
 
 
 @pytest.mark.parametrize("name", ["figure", "figure.", "figure.docx"])
@@ -60,13 +45,6 @@ def test_an_unknown_format_is_an_error_that_names_the_file_and_the_remedy(tmp_pa
     with pytest.raises(ValueError, match=rf"{name}'; use one of the suffixes .*\.png"):
         style.save(style.new_figure(), tmp_path / name)
     assert not list(tmp_path.iterdir())
-
-
-def test_text_is_white_on_dark_and_dark_on_light() -> None:
-    assert style.readable_on("#08306b") == "white"
-    assert style.readable_on(style.BLUE) == "white"
-    assert style.readable_on("white") == style.INK
-    assert style.readable_on(style.YELLOW) == style.INK
 
 
 def test_a_long_name_is_shortened_and_a_short_one_is_kept() -> None:
@@ -85,16 +63,10 @@ def test_a_figure_of_generated_data_says_so_in_its_heading(heading: str) -> None
     assert len(figure.get_suptitle()) <= 80
 
 
-def test_a_dollar_in_a_heading_is_no_mathematics() -> None:
-    figure = style.new_figure()
-    style.heading(figure, "from $5 to $6_{}^")
-    figure.draw_without_rendering()
-    assert figure.get_suptitle() == "from $5 to $6_{}^"
-
-
 def test_a_dollar_in_a_label_or_a_legend_is_no_mathematics() -> None:
     name = "$x_$ <b>"
     labels = style.new_figure()
+    style.heading(labels, "from $5 to $6_{}^")
     style.label_axes(labels.subplots(), name, name, name)
     points = {name: np.array([[0.0, 1.0], [2.0, 3.0]])}
     counts = np.array([[5, 0], [1, 2]])
@@ -125,8 +97,3 @@ assert settings() == before
 """
     source = Path(__file__).parents[2] / "src"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=source, timeout=120)
-
-
-def test_the_palette_is_of_eight_different_colours() -> None:
-    colors = np.array([matplotlib.colors.to_rgb(color) for color in style.PALETTE])
-    assert len(np.unique(colors, axis=0)) == 8

@@ -1,28 +1,14 @@
 """The best recipes for the plays do not exceed the budgets of their comparison."""
 
-from functools import cache
-
 import hydra
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
-from firstlight.config.checks import check
-from firstlight.config.schema import register_schemas
+from composed import composed
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.networks import build_network
 
 CHARACTERS = 72  # the characters of the plays, and the unknown symbol
-
-
-@cache
-def composed(experiment: str) -> DictConfig:
-    """Return the checked config of `python src/train.py experiment=…`."""
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=[f"experiment={experiment}"])
-    check(config)
-    return config
 
 
 @pytest.mark.parametrize(
@@ -36,20 +22,16 @@ def composed(experiment: str) -> DictConfig:
 def test_a_best_recipe_keeps_to_its_budget(
     experiment: str, parameters: int, most_parameters: int, most_characters: int
 ) -> None:
-    config = composed(experiment)
+    config = composed(f"experiment={experiment}")
     network = build_network(OmegaConf.to_object(config.model), CHARACTERS)
     assert sum(parameter.numel() for parameter in network.parameters()) == parameters <= most_parameters
     steps = config.trainer.max_epochs * config.trainer.limit_train_batches
     assert 0.99 * most_characters < steps * config.data.batch_size * config.context_length <= most_characters
     assert config.context_length == 64
+    assert hydra.utils.get_class(config.optimizer._target_) is MuonAdamW
     assert config.data.validation_fraction == 0.05
     assert config.data.split.value == "sequential"
 
 
 def test_the_short_recipe_is_the_long_ones_network() -> None:
-    assert composed("best/shakespeare_short").model == composed("best/shakespeare").model
-
-
-def test_the_best_recipes_are_trained_by_muon() -> None:
-    for experiment in ("best/shakespeare", "best/shakespeare_short", "best/shakespeare_nanogpt"):
-        assert hydra.utils.get_class(composed(experiment).optimizer._target_) is MuonAdamW
+    assert composed("experiment=best/shakespeare_short").model == composed("experiment=best/shakespeare").model

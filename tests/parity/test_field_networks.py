@@ -7,19 +7,15 @@ themselves, because an import takes 3 s of processor time, which every worker of
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-import hydra
 import pytest
 import torch
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
-from firstlight.config.checks import check
-from firstlight.config.schema import register_schemas
+from composed import composed
 from firstlight.generator.network import Generator
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.networks.block import Block
@@ -37,14 +33,9 @@ def in_float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-@cache
 def options(experiment: str) -> Any:
     """Return the checked options of the network of an experiment."""
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=[f"experiment=field/{experiment}"])
-    check(config)
-    return OmegaConf.to_object(config.model)
+    return OmegaConf.to_object(composed(f"experiment=field/{experiment}").model)
 
 
 def randomized(module: nn.Module) -> nn.Module:

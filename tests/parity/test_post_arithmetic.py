@@ -1,7 +1,6 @@
 """Attention and its derivatives, computed by hand with small numbers, and the posts' formulas against autograd."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,25 +22,12 @@ from firstlight.translator.options import EncoderDecoderConfig
 
 LN2, LN3 = math.log(2), math.log(3)
 
-Call = Callable[..., Tensor]
-
-
-def without_weights(attention: MultiHeadAttention) -> Call:
-    return attention
-
 
 def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
     """Return the output of an attention that is watched, and its weights."""
     with attention_weights(attention) as weights:
         output = attention(*arguments, **options)
     return output, weights[""]
-
-
-def with_weights(attention: MultiHeadAttention) -> Call:
-    return lambda *arguments, **options: with_weights_of(attention, *arguments, **options)[0]
-
-
-both_paths = pytest.mark.parametrize("path", [without_weights, with_weights])
 
 
 def tensor(rows: object) -> Tensor:
@@ -66,45 +52,29 @@ SIDE = math.sqrt(2 * LN3)  # a token times itself is 2 ln 3, and divided by √4
 TWO_TOKENS = tensor([[[SIDE, 0, 0, 0], [0, SIDE, 0, 0]]])
 
 
-def of_tokens(rows: object) -> Tensor:
-    """Return the outputs of these weights of the two tokens: (batch, 2, 2) -> (batch, 2, 4)."""
-    return tensor(rows) @ TWO_TOKENS
+# the scores / √4 are (ln 3, 0) and (0, ln 3); exp: (3, 1) and (1, 3); divided by their sum: quarters
+@pytest.mark.parametrize(
+    ("scale_scores", "options", "expected"),
+    [
+        (True, {}, [[3 / 4, 1 / 4], [1 / 4, 3 / 4]]),
+        (False, {}, [[9 / 10, 1 / 10], [1 / 10, 9 / 10]]),  # as in post 3: scores (2 ln 3, 0); exp: (9, 1)
+        (True, {"is_causal": True}, [[1, 0], [1 / 4, 3 / 4]]),
+        (True, {"mask": masks.causal(torch.arange(2), torch.arange(2))}, [[1, 0], [1 / 4, 3 / 4]]),
+        (True, {"mask": masks.padding(torch.tensor([[True, False]]))}, [[1, 0], [1, 0]]),
+    ],
+    ids=["scaled", "not scaled", "causal", "causal mask", "padding"],
+)
+def test_two_tokens_weigh_themselves_three_to_one(
+    scale_scores: bool, options: dict[str, Any], expected: list[list[float]]
+) -> None:
+    attention = identity_attention(4, 1, scale_scores=scale_scores)
+    attended, weights = with_weights_of(attention, TWO_TOKENS, **options)
+    assert_close(weights, tensor([[expected]]))
+    assert_close(attended, tensor(expected) @ TWO_TOKENS)
+    assert_close(attention(TWO_TOKENS, **options), attended)
 
 
-def test_two_tokens_weigh_themselves_three_to_one() -> None:
-    # scores / √4: (ln 3, 0) and (0, ln 3); exp: (3, 1) and (1, 3); divided by their sum: quarters
-    attended, weights = with_weights_of(identity_attention(4, 1), TWO_TOKENS)
-    assert_close(weights, tensor([[[[3 / 4, 1 / 4], [1 / 4, 3 / 4]]]]))
-    assert_close(attended, of_tokens([[3 / 4, 1 / 4], [1 / 4, 3 / 4]]))
-
-
-@both_paths
-def test_two_tokens_without_the_root_weigh_themselves_nine_to_one(path: Callable[[MultiHeadAttention], Call]) -> None:
-    """Post 3 does not divide the scores."""
-    attention = identity_attention(4, 1, scale_scores=False)
-    # scores: (2 ln 3, 0) = (ln 9, 0); exp: (9, 1); divided by their sum: tenths
-    assert_close(path(attention)(TWO_TOKENS), of_tokens([[9 / 10, 1 / 10], [1 / 10, 9 / 10]]))
-
-
-@both_paths
-@pytest.mark.parametrize("as_a_mask", [True, False])
-def test_of_two_tokens_the_first_sees_no_second(as_a_mask: bool, path: Callable[[MultiHeadAttention], Call]) -> None:
-    # scores: (ln 3, -∞) and (0, ln 3); exp: (3, 0) and (1, 3)
-    options = {"mask": masks.causal(torch.arange(2), torch.arange(2))} if as_a_mask else {"is_causal": True}
-    attended = path(identity_attention(4, 1))(TWO_TOKENS, **options)
-    assert_close(attended, of_tokens([[1, 0], [1 / 4, 3 / 4]]))
-
-
-@both_paths
-def test_of_two_tokens_one_is_padding_and_nobody_sees_it(path: Callable[[MultiHeadAttention], Call]) -> None:
-    # the second text has one token: scores (ln 3, -∞) and (0, -∞), so all weight is on the first token
-    mask = masks.padding(torch.tensor([[True, True], [True, False]]))
-    attended = path(identity_attention(4, 1))(TWO_TOKENS.expand(2, 2, 4), mask=mask)
-    assert_close(attended, of_tokens([[[3 / 4, 1 / 4], [1 / 4, 3 / 4]], [[1, 0], [1, 0]]]))
-
-
-@both_paths
-def test_two_heads_each_look_with_a_coordinate_of_their_own(path: Callable[[MultiHeadAttention], Call]) -> None:
+def test_two_heads_each_look_with_a_coordinate_of_their_own() -> None:
     """Two heads of width 1, so the scale is 1, and the output (x, y) -> (x + 2y + 1, y - 1)."""
     one, two = math.sqrt(LN3), math.sqrt(LN2)
     tokens = tensor([[[0, two], [one, 0]]])
@@ -119,7 +89,7 @@ def test_two_heads_each_look_with_a_coordinate_of_their_own(path: Callable[[Mult
     # head 2, coordinates (two, 0): the first token has the scores ln 2, 0 (2 to 1), the second 0, 0 (halves)
     second_head = [two * 2 / 3, two / 2]
     expected = [[x + 2 * y + 1, y - 1] for x, y in zip(first_head, second_head, strict=True)]
-    assert_close(path(attention)(tokens), tensor([expected]))
+    assert_close(attention(tokens), tensor([expected]))
 
 
 @pytest.mark.parametrize("num_heads", [1, 3])
@@ -137,12 +107,6 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
 
 
 # --- derivatives (posts 1 and 3) ---
-
-
-def test_the_derivative_of_a_softmax_by_hand() -> None:
-    """The scores (0, ln 2, ln 3) have the weights 1/6, 2/6, 3/6. ∂wᵢ/∂xₖ = wᵢ(δᵢₖ - wₖ), in 36ths."""
-    expected = tensor([[1 * 5, -1 * 2, -1 * 3], [-2 * 1, 2 * 4, -2 * 3], [-3 * 1, -3 * 2, 3 * 3]]) / 36
-    assert_close(jacobian(lambda scores: masks.masked_softmax(scores, None), tensor([0, LN2, LN3])), expected)
 
 
 @pytest.mark.parametrize(
@@ -183,32 +147,15 @@ def test_the_derivative_of_a_norm_is_that_of_post_3(size: float) -> None:
     assert torch.allclose(found, formula(variance.sqrt()), atol=0, rtol=1e-6) is (size == 1_000)
 
 
-def test_the_derivative_of_a_norm_by_hand() -> None:
-    """x = (2, 2, 4, 4) has μ = 3, σ = 1 and x - μ = (-1, -1, 1, 1).
-
-    (4·I - 1)/4 is 3/4 on the diagonal and -1/4 elsewhere. The product / 4 is 1/4 if the signs agree, else -1/4.
-    """
-    expected = tensor([[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 1, -1], [0, 0, -1, 1]]) / 2
-    assert_close(jacobian(bare_norm(4), tensor([2, 2, 4, 4])), expected, atol=2e-5, rtol=0)  # because of ε
-
-
-def test_two_numbers_are_normalised_to_minus_one_and_one_whatever_they_are() -> None:
-    """For N = 2, the second term equals the first, (2·I - 1)/(2σ), so the Jacobian is 0."""
-    assert_close(jacobian(bare_norm(2), tensor([3, 7])), torch.zeros(2, 2).double(), atol=1e-5, rtol=0)
-
-
-@both_paths
 @pytest.mark.parametrize("causal", [True, False])
-def test_the_errors_of_attention_flow_back_as_those_of_two_products_and_a_softmax(
-    causal: bool, path: Callable[[MultiHeadAttention], Call]
-) -> None:
+def test_the_errors_of_attention_flow_back_as_those_of_two_products_and_a_softmax(causal: bool) -> None:
     """If Z = AB, dA = dZ·Bᵀ and dB = Aᵀ·dZ, for each head of each text. The dW of a layer is summed over the texts."""
     dim, num_heads, head_dim, texts, length = 10, 3, 5, 2, 7
     torch.manual_seed(0)
     attention = MultiHeadAttention(dim, num_heads, head_dim).double()
     hidden, error = random_tensor(texts, length, dim, seed=1), random_tensor(texts, length, dim, seed=2)
     tokens = hidden.clone().requires_grad_()
-    path(attention)(tokens, is_causal=causal).backward(error)
+    attention(tokens, is_causal=causal).backward(error)
 
     weights_of = {
         name: getattr(attention, name).weight.detach().clone() for name in ("query", "key", "value", "output")

@@ -1,19 +1,15 @@
 """The settings of the posts, composed as in a run: sizes, and the options that determine a training."""
 
 import math
-from functools import cache
 from string import ascii_lowercase
 
-import hydra
 import pytest
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from torch import nn
 from torch.testing import assert_close
 
-from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
-from firstlight.config.checks import check
-from firstlight.config.schema import register_schemas
+from composed import composed
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import RandomWindows
 from firstlight.generator.module import Generation
@@ -24,16 +20,6 @@ from firstlight.text.text_tokenizers import CharacterTokenizer
 PLAYS = "\n !(),-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz—‘’“”"  # the 71 characters of post 2
 NAMES = "." + ascii_lowercase
 NO_UNKNOWN_SYMBOL = "tokenizer.unknown_symbol=null"
-
-
-@cache
-def composed(*overrides: str) -> DictConfig:
-    """Return the checked config of `python src/train.py` with these arguments."""
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
-    check(config)
-    return config
 
 
 def network_of(*overrides: str, vocab_size: int, num_classes: int = 0) -> nn.Module:

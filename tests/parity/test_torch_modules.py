@@ -1,6 +1,7 @@
 """firstlight's modules have the same outputs and gradients as torch's modules with the same weights."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -144,17 +145,18 @@ def test_attention_equals_torchs_in_outputs_weights_and_gradients(
     assert_pairs_close(attention_pairs(ours, theirs, "grad"))
 
 
+def torch_options(norm: Norm, activation: Activation) -> dict[str, Any]:
+    options = {"dim_feedforward": HIDDEN_DIM, "activation": activation.value, "norm_first": norm is Norm.pre}
+    return options | {"batch_first": True, "dtype": torch.float64}
+
+
 def make_layer(norm: Norm, activation: Activation) -> nn.TransformerEncoderLayer:
-    return nn.TransformerEncoderLayer(
-        DIM,
-        HEADS,
-        HIDDEN_DIM,
-        dropout=0.0,
-        activation=activation.value,
-        batch_first=True,
-        norm_first=norm is Norm.pre,
-        dtype=torch.float64,
-    )
+    return nn.TransformerEncoderLayer(DIM, HEADS, dropout=0.0, **torch_options(norm, activation))
+
+
+def make_encoder(norm: Norm, activation: Activation, *, final_norm: bool) -> nn.TransformerEncoder:
+    last = nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None
+    return nn.TransformerEncoder(make_layer(norm, activation), num_layers=3, norm=last, enable_nested_tensor=False)
 
 
 def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
@@ -204,12 +206,7 @@ def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
 def test_a_classifier_is_torchs_encoder_between_its_embedding_and_its_head(
     with_padding: bool, final_norm: bool, norm: Norm, activation: Activation
 ) -> None:
-    theirs = nn.TransformerEncoder(
-        make_layer(norm, activation),
-        num_layers=3,
-        norm=nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None,
-        enable_nested_tensor=False,
-    )
+    theirs = make_encoder(norm, activation, final_norm=final_norm)
     randomize(theirs)
     config = ClassifierConfig(
         **make_options(norm, activation),
@@ -255,12 +252,7 @@ def test_a_classifier_is_torchs_encoder_between_its_embedding_and_its_head(
 def test_a_generator_is_torchs_encoder_with_a_causal_mask_between_an_embedding_and_a_linear_layer(
     final_norm: bool, norm: Norm, activation: Activation, causal: bool
 ) -> None:
-    encoder = nn.TransformerEncoder(
-        make_layer(norm, activation),
-        num_layers=3,
-        norm=nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None,
-        enable_nested_tensor=False,
-    )
+    encoder = make_encoder(norm, activation, final_norm=final_norm)
     embedding, places, head = nn.Embedding(29, DIM), nn.Embedding(QUERIES, DIM), nn.Linear(DIM, 29)
     theirs = nn.ModuleList([encoder, embedding, places, head]).double()
     randomize(theirs)
@@ -325,11 +317,8 @@ def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_l
         HEADS,
         num_encoder_layers=2,
         num_decoder_layers=3,
-        dim_feedforward=HIDDEN_DIM,
         dropout=0.1,
-        activation=activation.value,
-        batch_first=True,
-        norm_first=norm is Norm.pre,
+        **torch_options(norm, activation),
     )
     embeddings, places = nn.Embedding(23, DIM), nn.Embedding(KEYS, DIM)
     target_embeddings, target_places, head = nn.Embedding(29, DIM), nn.Embedding(KEYS, DIM), nn.Linear(DIM, 29)

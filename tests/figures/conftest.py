@@ -1,0 +1,13 @@
+"""Figures are drawn with warnings as errors."""
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def warnings_are_errors() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
