@@ -15,6 +15,7 @@ from firstlight.errors import Interrupted, UserError
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.schedules import linear
+from firstlight.training.signals import signals_raise, signals_restored
 
 ALL = pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
@@ -307,3 +308,14 @@ def test_an_interrupted_run_goes_on_to_the_same_end(bench, at, tmp_path, options
         weights = fit(ckpt_path=tmp_path / "last.ckpt")
         assert all(torch.equal(weights[name], expected[name]) for name in expected)
         assert curve() == expected_curve
+
+
+def test_a_repeated_signal_does_not_interrupt_the_writing_of_the_record() -> None:
+    is_written = False
+    with signals_restored(), pytest.raises(Interrupted), signals_raise():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            is_written = True
+    assert is_written

@@ -93,7 +93,7 @@ def test_the_picture_of_generated_data_is_marked(bench, tmp_path, monkeypatch, s
     data.source = replace(data.source, kind=SourceKind(source))
     trainer.callbacks.append(ConfusionMatrix(str(tmp_path)))
     trainer.test(trainer.lightning_module, datamodule=data, verbose=False)
-    assert [figure.get_suptitle().endswith(SAMPLE_MARK) for figure in drawn] == [source == "sample"]
+    assert [figure.get_suptitle().endswith(SAMPLE_MARK.strip()) for figure in drawn] == [source == "sample"]
 
 
 def test_the_fit_writes_and_prints_nothing(bench, tmp_path, capsys) -> None:

@@ -356,7 +356,10 @@ def redrawn(page: Any, change: Any) -> None:
 
 
 def sort_by(page: Any, table: str, header: str) -> None:
+    rows = f"document.querySelector('#{table} tbody').innerText"
+    before = page.evaluate(rows)
     page.locator(f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", has_text=header).first.click()
+    page.wait_for_function(f"before => {rows} !== before", arg=before)  # the table is sorted after the click
 
 
 def filter_field(page: Any, header: str) -> Any:

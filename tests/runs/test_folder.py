@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.files.atomic import write_atomically
+from firstlight.files.atomic import replacing, write_atomically
 from firstlight.runs.folder import RunFolder, all_runs, lower_is_better
 from firstlight.runs.history import HistoryLogger, read_history
 from firstlight.runs.named import find_run
@@ -123,3 +123,12 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_text('{"step": 1, "seconds": 2}\n{"step": 2, "sec')
     assert read_history(path) == [{"step": 1, "seconds": 2}]
+
+
+def test_the_unfinished_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    with replacing(tmp_path / "confusion.csv") as unfinished:
+        pass
+    unfinished.touch()  # as a process that is killed leaves it
+    (tmp_path / ".notes").touch()
+    RunFolder(tmp_path).remove_leftovers()
+    assert sorted(os.listdir(tmp_path)) == [".notes", "confusion.csv"]

@@ -65,8 +65,9 @@ def text_data(
         rows = [{"text": text, "label": i % 2} for i, text in enumerate(texts)]
         write_lines(folder / "texts" / f"{split}.jsonl", rows)
     places = {"path": str(folder / "texts"), "cache_dir": str(folder / "cache")}
-    sizes = {"context_length": 4, "tokenizer": EVERY_WORD, "labels": Labels.classes}
-    return opened(kind(**(places | sizes | options)))
+    sizes = {"context_length": 4, "tokenizer": EVERY_WORD}
+    labels = {"labels": Labels.classes} if kind is ReviewData else {}
+    return opened(kind(**(places | sizes | labels | options)))
 
 
 def pair_data(folder: Path, pairs: list[tuple[str, str]], **options: Any) -> PairData:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+UNFINISHED = ".tmp"  # the ending of a temporary file
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -13,7 +15,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     After an error in the block, the temporary file is removed, and `path` is unchanged.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
     os.close(handle)
     unfinished = Path(name)
     try:
@@ -29,6 +31,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file, completely or not at all."""
     with replacing(path) as unfinished:
         unfinished.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return the temporary files below a folder, which remain of processes that were killed while they wrote them."""
+    return list(folder.rglob(f".*-????????{UNFINISHED}"))
 
 
 def sync(path: Path) -> None:

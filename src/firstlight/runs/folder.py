@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
-from firstlight.files.atomic import write_atomically
+from firstlight.files.atomic import leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
 
@@ -150,8 +150,8 @@ class RunFolder:
         shutil.rmtree(self.path)
 
     def remove_leftovers(self) -> None:
-        """Delete the unfinished checkpoints of processes that were killed while they wrote them."""
-        for unfinished in self.leftovers():
+        """Delete the unfinished files of processes that were killed while they wrote them."""
+        for unfinished in {*self.leftovers(), *leftovers(self.path)}:
             unfinished.unlink()
         folder = self.path / "checkpoints"
         if folder.is_dir() and not any(folder.iterdir()):

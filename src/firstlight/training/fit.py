@@ -64,10 +64,10 @@ def train(config: DictConfig, started_at: float) -> float | None:
     with terminal.one_console_of(config), folder.locked(), signals_restored():
         is_resumed = bool(config.resume) and folder.is_run()
         record = record_of_start(config, folder)
-        if not is_resumed:
-            folder.write(record)
         try:
             with signals_raise():
+                if not is_resumed:
+                    folder.write(record)
                 with terminal.preparing():
                     parts, start = prepare(config, folder, is_resumed=is_resumed)
                 is_prepared = True

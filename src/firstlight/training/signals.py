@@ -33,11 +33,14 @@ def signals_raise() -> Iterator[None]:
         yield
         return
 
+    numbers = [number for number in handled() if number != signal.SIGINT]
+
     def stop(number: int, _: Any) -> None:
+        for repeated in numbers:  # which must not interrupt the writing of the record
+            signal.signal(repeated, signal.SIG_IGN)
         leave_dead_terminal(number)
         raise Interrupted(number)
 
-    numbers = [number for number in handled() if number != signal.SIGINT]
     try:
         for number in numbers:
             signal.signal(number, stop)
