@@ -8,7 +8,7 @@ import pytest
 from firstlight.errors import UserError
 from firstlight.files import plain_yaml
 from firstlight.files.plain_yaml import read_config, read_yaml
-from firstlight.runs.gather import gather
+from firstlight.lab.reports.all_runs import gather
 from tests_support import Scripts
 
 BOMB = "a: &a [x, x]\n" + "".join(

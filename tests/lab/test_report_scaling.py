@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from firstlight.lab.reports import scaling_law
+from firstlight.lab.reports.all_runs import found_runs
 from firstlight.lab.reports.scaling import best_of_each, final_point, scaling
 from firstlight.lab.reports.scaling_law import ScalingLaw
 from firstlight.lab.reports.scaling_text import tables
 from firstlight.runs.folder import SAMPLE_NOTE
-from firstlight.runs.gather import found_runs
 from run_folders import make_run
 from tests_support import Scripts
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from firstlight.runs import gather as module
+from firstlight.lab.reports import all_runs as module
+from firstlight.lab.reports.all_runs import gather
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.gather import gather, read_run, thinned
+from firstlight.runs.gather import read_run, thinned
 from firstlight.runs.settings import key_and_value, plain_value
 from firstlight.runs.summary import Run
 from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history

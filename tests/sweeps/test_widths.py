@@ -11,8 +11,8 @@ from torch import nn
 from firstlight.callbacks.activation_sizes import ActivationSizes, layers_of
 from firstlight.errors import UserError
 from firstlight.figures.style import SAMPLE_MARK
+from firstlight.lab.reports.all_runs import found_runs
 from firstlight.runs.folder import read_history
-from firstlight.runs.gather import found_runs
 from firstlight.sweeps.figures import ShowActivationSizes, ShowLearningRates, save_marked, sizes_of
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig

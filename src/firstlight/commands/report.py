@@ -17,13 +17,13 @@ from firstlight.commands.report_scaling import show as show_law
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
+from firstlight.lab.reports.all_runs import direction_of, found_runs
 from firstlight.lab.reports.boards import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
-from firstlight.runs.gather import direction_of, found_runs
 from firstlight.runs.settings import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.terminal_text import note, say

@@ -6,13 +6,13 @@ from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
+from firstlight.lab.reports.all_runs import Configuration, direction_of, with_settings
 from firstlight.lab.reports.changed_predictions import A, B
 from firstlight.lab.reports.pair import Pair, pair
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
-from firstlight.runs.gather import direction_of, read_run
+from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
-from firstlight.runs.settings import Configuration, with_settings
 from firstlight.runs.summary import Run
 from firstlight.terminal_text import say
 

@@ -15,8 +15,9 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
+from firstlight.lab.reports.all_runs import existing_run_folders
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.gather import existing_run_folders, read_run
+from firstlight.runs.gather import read_run
 from firstlight.runs.summary import Run, shown
 from firstlight.terminal_text import note, say
 

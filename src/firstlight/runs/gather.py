@@ -1,13 +1,12 @@
-"""The runs below a folder as rows of a report, including damaged runs. Imports nothing heavy."""
+"""A run as a row of a report, gathered from the files of its folder, which may be damaged. Imports nothing heavy."""
 
 import csv
 import io
 import json
 import logging
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -16,74 +15,24 @@ from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version, direction
+from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
-from firstlight.runs.settings import key_and_value, plain_value, with_settings
+from firstlight.runs.settings import key_and_value, plain_value
 from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run
 
 log = logging.getLogger(__name__)
 
 POINTS_PER_CURVE = 200
-POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
 IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters of a sample or a reason
 MOST_ENTRIES, MOST_CHARACTERS = 1_000, 50_000  # of the metrics or overrides of a run
 MOST_BYTES = 2**28  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
-PARTS_OF_A_RUN = (
-    "checkpoints",
-    "evaluate",
-    "samples",
-    "confusion_matrix",
-    "predictions",
-    "wandb",
-)  # without runs of their own
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 
 
 class Damaged(UserError):  # noqa: N818 (the run is damaged; the report does not fail)
     """A file of a run is incomplete or broken. The message names the file and the damage."""
-
-
-def found_runs(folder: Path) -> list[Run]:
-    """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
-    return _read_runs(folder, existing_run_folders(folder))
-
-
-def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
-    """Return a function that returns whether lower values of a metric of these runs are better."""
-    return direction((run.optimized_metric, run.optimized_mode) for run in runs)
-
-
-def existing_run_folders(folder: Path) -> list[Path]:
-    """Return the sorted folders of the runs below a folder. Raises UserError if it is missing or has no runs."""
-    if not folder.exists():
-        raise UserError(f"{folder}: the folder does not exist; train a run first, or name the folder of your runs")
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; name the folder of your runs, such as logs")
-    if not (found := sorted(run_folders(folder))):
-        raise UserError(f"{folder}: the folder has no runs; train a run first, or name the folder of your runs")
-    return found
-
-
-def gather(folder: Path) -> list[Run]:
-    """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
-    return _read_runs(folder, sorted(run_folders(folder)))
-
-
-def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
-    most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
-    runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
-    return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
-
-
-def run_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders that contain a run, complete or not."""
-    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
-        is_run = "metrics.json" in files or ".hydra" in names
-        if is_run:
-            yield Path(where)
-        names[:] = [name for name in names if not name.startswith(".") and not (is_run and name in PARTS_OF_A_RUN)]
 
 
 def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
@@ -118,12 +67,9 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
     match record["status"]:
         case "finished":
             return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
-        case "failed":
-            return "failed", " ".join(
-                str(record.get("reason") or "it failed and gives no reason")[:LONGEST_TEXT].split()
-            )
-        case "pruned":
-            return "pruned", " ".join(str(record.get("reason") or "a pruner stopped it")[:LONGEST_TEXT].split())
+        case "failed" | "pruned" as status:
+            unknown = "it failed and gives no reason" if status == "failed" else "a pruner stopped it"
+            return status, " ".join(str(record.get("reason") or unknown)[:LONGEST_TEXT].split())
         case "interrupted":
             return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
         case "running" if is_trained_now(folder):

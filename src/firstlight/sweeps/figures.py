@@ -11,8 +11,8 @@ from omegaconf import DictConfig
 
 from firstlight.console import Console
 from firstlight.files.row_writer import write_rows
+from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
-from firstlight.runs.gather import gather
 from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas  # type: ignore[import-untyped]
 
+from firstlight.lab.reports.all_runs import direction_of, found_runs
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.run_rows import FLOATS, INTEGERS, columns, run_rows
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
-from firstlight.runs.gather import direction_of, found_runs
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,195 @@
+"""All runs below a folder as rows of a report, with the settings in which they differ. Imports nothing heavy."""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_yaml
+from firstlight.runs.folder import RunFolder, direction
+from firstlight.runs.gather import POINTS_PER_CURVE, read_run
+from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
+from firstlight.runs.settings import WHERE_DATA_IS, plain_value
+from firstlight.runs.summary import Run, Value
+
+log = logging.getLogger(__name__)
+
+POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
+PARTS_OF_A_RUN = {  # folders without runs
+    *("checkpoints", "evaluate", "samples", "confusion_matrix", "predictions", "wandb"),
+}
+SEEDS = ("seed", "data.seed")
+PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
+SPLIT = (  # what decides which texts are validated
+    *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
+    *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
+)
+MOST_SETTINGS = 2_000
+LIMITS = {  # options that leave out a part of the data, and the texts of their values that leave out none
+    "data.max_train_rows": ("None",),
+    "trainer.limit_train_batches": ("None", "1.0"),  # 1 is one batch, and 1.0 is all of them
+    "trainer.limit_val_batches": ("None", "1.0"),
+    "trainer.overfit_batches": ("None", "0", "0.0"),
+    "trainer.fast_dev_run": ("None", "False", "0"),
+}
+
+
+def found_runs(folder: Path) -> list[Run]:
+    """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
+    return _read_runs(folder, existing_run_folders(folder))
+
+
+def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
+    """Return a function that returns whether lower values of a metric of these runs are better."""
+    return direction((run.optimized_metric, run.optimized_mode) for run in runs)
+
+
+def existing_run_folders(folder: Path) -> list[Path]:
+    """Return the sorted folders of the runs below a folder. Raises UserError if it is missing or has no runs."""
+    if not folder.exists():
+        raise UserError(f"{folder}: the folder does not exist; train a run first, or name the folder of your runs")
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file; name the folder of your runs, such as logs")
+    if not (found := sorted(run_folders(folder))):
+        raise UserError(f"{folder}: the folder has no runs; train a run first, or name the folder of your runs")
+    return found
+
+
+def gather(folder: Path) -> list[Run]:
+    """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
+    return _read_runs(folder, sorted(run_folders(folder)))
+
+
+def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
+    most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
+    runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
+    return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
+
+
+def run_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders that contain a run, complete or not."""
+    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
+        is_run = "metrics.json" in files or ".hydra" in names
+        if is_run:
+            yield Path(where)
+        names[:] = [name for name in names if not name.startswith(".") and not (is_run and name in PARTS_OF_A_RUN)]
+
+
+def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
+    """Return the runs, with the settings in which they differ and what sets them apart from others.
+
+    A setting that differs without having been typed, such as one of an experiment file that was edited, is a key too.
+    Keys that only other runs of a task have typed get their values from the configuration.
+    """
+    configurations = [Configuration(folder / run.folder) for run in runs]
+    has_one = [run.task is not None and not run.is_baseline for run in runs]
+    keys = [dict(run.keys) for run in runs]
+    for key, members in _untyped(runs, configurations, has_one):
+        for place in members:
+            keys[place].setdefault(key, configurations[place].settings.get(key))
+    known: dict[str | None, set[str]] = {}
+    for run, own in zip(runs, keys, strict=True):
+        known.setdefault(run.task, set()).update(own)
+    filled = []
+    for run, own, config, is_configured in zip(runs, keys, configurations, has_one, strict=True):
+        if is_configured:
+            own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
+            split = {key: config.settings[key] for key in SPLIT if key in config.settings}
+            run = replace(run, keys=own, apart=config.apart, split=split)
+        filled.append(run)
+    return filled
+
+
+def _untyped(
+    runs: Sequence[Run], configurations: "Sequence[Configuration]", has_one: Sequence[bool]
+) -> list[tuple[str, list[int]]]:
+    """Return the settings in which runs with the same typed keys differ, each with the places of these runs."""
+    alike: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        if has_one[place] and configurations[place].settings:
+            typed = {key: value for key, value in run.keys.items() if key not in SEEDS}
+            alike.setdefault(json.dumps(typed, sort_keys=True, default=str), []).append(place)
+    found = []
+    for members in alike.values():
+        first = configurations[members[0]].settings
+        different = {
+            key
+            for place in members[1:]
+            if (settings := configurations[place].settings) != first
+            for key in settings.keys() | first.keys()
+            if settings.get(key) != first.get(key)
+        }
+        found += [(key, members) for key in sorted(different)]
+    return found
+
+
+class Configuration:
+    """The configuration of a run. Its files are read when a value is needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The content of config.yaml; {} without one."""
+        return read_small(self.folder / "config.yaml")
+
+    @cached_property
+    def choices(self) -> dict[str, Any]:
+        """The choices of the groups; {} if they are not recorded."""
+        found = at(read_small(self.folder / ".hydra" / "hydra.yaml"), "hydra.runtime.choices")
+        return found if isinstance(found, dict) else {}
+
+    def value(self, key: str) -> Value:
+        """Return the value of a key, or the choice of a group; None if the configuration or the key is missing."""
+        value = self.choices[key] if key in self.choices else at(self.config, key)
+        return None if isinstance(value, dict) else plain_value(value)
+
+    @cached_property
+    def settings(self) -> dict[str, Value]:
+        """The settings that decide what the run computes, by dotted key, without its seeds and the places of its data.
+
+        Empty without a configuration.
+        """
+        found = flat(comparable(self.config, NOT_PART_OF_A_RUN))
+        return {key: plain_value(value) for key, value in found.items() if key not in (*SEEDS, *PLACES)}
+
+    @property
+    def apart(self) -> dict[str, str]:
+        """The reasons why the run cannot be ranked among runs without them, by the key that causes each."""
+        found = {
+            key: f"{key}={str(plain_value(value))[:100]}"
+            for key, harmless in LIMITS.items()
+            if str(value := at(self.config, key)) not in harmless
+        }
+        is_generator = str(at(self.config, "module._target_")).endswith(".Generation")
+        if is_generator and at(self.config, "model.causal") is False:
+            found["model.causal"] = "sees its target"
+        return found
+
+
+def at(node: Any, key: str) -> Any:
+    """Return the value of a dotted key; None if it is missing."""
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
+
+
+def read_small(path: Path) -> dict[str, Any]:
+    """Return the content of a file of settings; {} if it is missing, or with a warning if it is broken or too large."""
+    try:
+        config = read_yaml(path)
+    except FileNotFoundError:
+        return {}
+    except UserError as error:
+        log.warning("%s", error)
+        return {}
+    if (count := len(flat(config))) > MOST_SETTINGS:
+        log.warning("%s is ignored: it has %s settings, too many for a report", path, count)
+        return {}
+    return config if isinstance(config, dict) else {}
