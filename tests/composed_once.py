@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hydra._internal import config_loader_impl, defaults_list
+from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
-from hydra._internal.defaults_list import DefaultsList, InputDefault, Overrides
+from hydra._internal.defaults_list import DefaultsList, Overrides
 from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, OmegaConf, base
+from omegaconf import DictConfig, OmegaConf
 
 State = tuple[Any, ...]
 FILE = "file://"
@@ -35,9 +35,7 @@ OWN_FILES = Path(__file__).parents[1] / "conf"
 SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
 CREATE_LIST = config_loader_impl.create_defaults_list
-CREATE_MAP = defaults_list._create_interpolation_map
 GET_MODE = Hydra.get_mode
-PARSE = base.parse
 
 
 class ComposedOnce:
@@ -79,7 +77,7 @@ class ComposedOnce:
             key = ("config", state_of(repo), *map(astuple, defaults))
             return self._copy(key, lambda: MERGE(loader, defaults, repo))
 
-        with replaced(file, list_of_defaults, config, mode, choices, functools.cache(PARSE)):
+        with replaced(file, list_of_defaults, config, mode):
             yield
 
     def _copy(self, key: State, make: Callable[[], Any]) -> Any:
@@ -115,19 +113,9 @@ def mode(app: Hydra, config_name: str | None, overrides: list[str]) -> Any:
     return None
 
 
-def choices(overrides: Overrides, defaults: list[InputDefault], self_added: bool) -> DictConfig | None:
-    """What Hydra resolves interpolations of a list of defaults with, only where there is one: a third of the time."""
-    return CREATE_MAP(overrides, defaults, self_added) if any(each.is_interpolation() for each in defaults) else None
-
-
 @contextlib.contextmanager
 def replaced(
-    read: Any = READ,
-    create_list: Any = CREATE_LIST,
-    merge: Any = MERGE,
-    get_mode: Any = GET_MODE,
-    create_map: Any = CREATE_MAP,
-    parse: Any = PARSE,
+    read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE, get_mode: Any = GET_MODE
 ) -> Iterator[None]:
     """Let Hydra compose with these functions within the block. Without arguments, restore Hydra's own."""
     with (
@@ -136,8 +124,6 @@ def replaced(
         patch.object(config_loader_impl, "create_defaults_list", create_list),
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge),
         patch.object(Hydra, "get_mode", get_mode),
-        patch.object(defaults_list, "_create_interpolation_map", create_map),
-        patch.object(base, "parse", parse),  # of an interpolation such as ${paths.log_dir}
     ):
         yield
 

@@ -22,7 +22,6 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import threading
 import types
@@ -57,8 +56,7 @@ NEW_SEEDS: dict[str, Callable[[Any], Any]] = {
     "numpy": lambda numpy: numpy.random.seed(),
     "torch": lambda torch: torch.default_generator.seed(),
 }
-LENGTH = struct.Struct("!I")
-DESCRIPTORS = 4
+DESCRIPTORS, MOST_BYTES = 4, 2**20  # of a command
 
 
 @dataclass
@@ -198,22 +196,8 @@ def open_standard_streams() -> None:
 
 def receive(requests: socket.socket) -> tuple[Command, list[int]] | None:
     """Return the next command and its file descriptors, or None if the other end is closed."""
-    head, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, DESCRIPTORS)
-    if not head:
-        return None
-    head += read(requests, LENGTH.size - len(head))
-    return Command(**json.loads(read(requests, *LENGTH.unpack(head)))), descriptors
-
-
-def read(requests: socket.socket, count: int) -> bytes:
-    """Return the next `count` bytes."""
-    parts = bytearray()
-    while len(parts) < count:
-        part = requests.recv(count - len(parts))
-        if not part:
-            raise EOFError("the tests have ended in the middle of a command")
-        parts += part
-    return bytes(parts)
+    content, descriptors, _, _ = socket.recv_fds(requests, MOST_BYTES, DESCRIPTORS)
+    return (Command(**json.loads(content)), descriptors) if content else None
 
 
 def tell(pipe: int, line: str) -> None:

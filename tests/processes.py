@@ -4,19 +4,16 @@ import contextlib
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from filelock import FileLock
 
-from fork_server import LENGTH, LIBRARIES
+from fork_server import LIBRARIES
 
 COMPOSED = "composed"  # the folder of composed_once.py in the folder of the tests
 SERVER = Path(__file__).with_name("fork_server.py")
@@ -32,8 +29,8 @@ SET_BY_IMPORTS = (
 )
 
 
-class ForkedProcess:
-    """A process of the fork server, with the methods of subprocess.Popen that the tests use."""
+class ForkedProcess(subprocess.Popen[str]):
+    """A process of the fork server, which gets a command in place of a program that is started."""
 
     def __init__(
         self,
@@ -49,30 +46,25 @@ class ForkedProcess:
         terminal: a file descriptor for input, output and errors; None: no input, and two pipes that are read as text.
         own_group: let the process lead a process group.
         """
-        self.args = list(arguments)
-        self.returncode: int | None = None
-        self.stdout: IO[str] | None = None
-        self.stderr: IO[str] | None = None
-        self._readers: list[tuple[threading.Thread, list[str]]] = []
-        with contextlib.ExitStack() as here:
-            self._status, status = os.pipe()
-            here.callback(os.close, status)
-            if terminal is None:
-                self.stdout, out = self._pipe(here)
-                self.stderr, err = self._pipe(here)
-                standard = [here.enter_context(open(os.devnull)).fileno(), out, err]
-            else:
-                standard = [terminal] * 3
-            command = {"arguments": self.args, "folder": str(folder), "environment": dict(environment)}
-            server.send(command | {"own_group": own_group}, [*standard, status])
-        self.pid = self._line()
+        self._server, self._own_group = server, own_group
+        output = subprocess.PIPE if terminal is None else terminal
+        given = subprocess.DEVNULL if terminal is None else terminal
+        streams: dict[str, Any] = {"stdin": given, "stdout": output, "stderr": output, "encoding": "utf-8"}
+        super().__init__(list(arguments), cwd=folder, env=environment, **streams)
 
-    @staticmethod
-    def _pipe(here: contextlib.ExitStack) -> tuple[IO[str], int]:
-        """Return a reader of a new pipe, and the other end, which only the process uses."""
-        reader, writer = os.pipe()
-        here.callback(os.close, writer)
-        return open(reader, encoding="utf-8"), writer
+    def _execute_child(self, args: Any, *options: Any) -> None:
+        """Send the command to the server. Popen calls this to start a program."""
+        folder, environment = options[4:6]
+        ends = options[9:15]  # of the pipes of input, output and errors: for reading, for writing
+        self._status, status = os.pipe()
+        command = {"arguments": args, "folder": str(folder), "environment": dict(environment)}
+        try:
+            descriptors = [ends[0], ends[3], ends[5], status]
+            self._server.send(command | {"own_group": self._own_group}, descriptors)
+        finally:
+            os.close(status)
+            self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
+        self.pid = self._line()
 
     def _line(self) -> int:
         """Return the next number of the status pipe."""
@@ -80,65 +72,22 @@ class ForkedProcess:
         while not line.endswith(b"\n"):
             byte = os.read(self._status, 1)
             if not byte:
-                raise RuntimeError(f"the fork server has ended; it was to run {' '.join(self.args)}")
+                raise RuntimeError(f"the fork server has ended; it was to run {self.args}")
             line += byte
         return int(line)
 
-    def poll(self) -> int | None:
-        """Return the exit code, or minus the signal that ended the process, or None while it runs."""
-        return self._ended(0)
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        """Return the process id and the status, as os.waitpid does, or (0, 0) while the process runs."""
+        if flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
+            return 0, 0
+        status = self._line()
+        os.close(self._status)
+        return self.pid, status
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the process, and return its exit code. Raises subprocess.TimeoutExpired."""
-        code = self._ended(timeout)
-        if code is None:
-            raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        return code
-
-    def _ended(self, timeout: float | None) -> int | None:
-        if self.returncode is None:
-            waiting = select.poll()
-            waiting.register(self._status, select.POLLIN)
-            if waiting.poll(None if timeout is None else 1000 * max(0.0, timeout)):
-                self.returncode = os.waitstatus_to_exitcode(self._line())
-                os.close(self._status)
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
         return self.returncode
-
-    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for the end of the process, and return its standard output and error."""
-        end = None if timeout is None else time.monotonic() + timeout
-        if not self._readers:
-            self._readers = [self._reader(file) for file in (self.stdout, self.stderr) if file is not None]
-        for thread, _ in self._readers:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
-            if thread.is_alive():
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        self.wait(None if end is None else max(0.0, end - time.monotonic()))
-        out, err = ("".join(parts) for _, parts in self._readers)
-        return out, err
-
-    @staticmethod
-    def _reader(file: IO[str]) -> tuple[threading.Thread, list[str]]:
-        parts: list[str] = []
-
-        def read() -> None:
-            with file:
-                parts.append(file.read())
-
-        thread = threading.Thread(target=read, daemon=True)
-        thread.start()
-        return thread, parts
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
 
 class ForkServer:
@@ -153,24 +102,23 @@ class ForkServer:
         """
         self.environment = dict(environment)
         self.process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
         if shared is None:
             self._start(libraries, "")
             return
         with FileLock(shared / "fork_server.lock"), contextlib.chdir(shared):  # a socket's path must be short
             try:
-                self._requests = socket.socket(socket.AF_UNIX)
+                self._requests = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 self._requests.connect("fork_server")
             except (FileNotFoundError, ConnectionRefusedError):  # the server is not started, or it has ended
                 self._requests.close()
                 Path("fork_server").unlink(missing_ok=True)
-                with socket.socket(socket.AF_UNIX) as listener:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
                     listener.bind("fork_server")
                     listener.listen()
                     self._start(libraries, str(shared / COMPOSED), listener)
 
     def _start(self, libraries: Sequence[str], composed: str, *listener: socket.socket) -> None:
-        self._requests, theirs = socket.socketpair()
+        self._requests, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             numbers = [each.fileno() for each in (theirs, *listener)]
             self.process = subprocess.Popen(
@@ -190,11 +138,8 @@ class ForkServer:
 
     def send(self, command: dict[str, Any], descriptors: Sequence[int]) -> None:
         """Send a command and its file descriptors. The caller closes its own copies of them."""
-        text = json.dumps(command).encode()
-        message = LENGTH.pack(len(text)) + text
-        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the status pipe reports it
-            sent = socket.send_fds(self._requests, [message], descriptors)
-            self._requests.sendall(message[sent:])
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the status pipe reports it
+            socket.send_fds(self._requests, [json.dumps(command).encode()], descriptors)
 
     def close(self) -> None:
         """End the server and its processes, and wait for it, so that its processor time is counted.

@@ -11,7 +11,6 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from firstlight import config_files
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
-from firstlight.errors import UserError
 from firstlight.runs.overrides import options_and_overrides
 from tests_support import ROOT, Scripts
 
@@ -56,15 +55,6 @@ def test_a_task_beside_the_user_extends_one_of_firstlight(own: Scripts) -> None:
     assert "mine:\n    _target_: lightning.pytorch.callbacks.Timer" in done.stdout
 
 
-@pytest.mark.slow  # 0.6 s; a task of the user's own is tested above
-def test_a_size_of_the_users_own_replaces_that_of_firstlight_for_every_kind_of_task(scripts: Scripts) -> None:
-    write(scripts.folder, {"conf/model/small.yaml": "dim: 24\nnum_heads: 3\n", "conf/model/mine.yaml": "dim: 40\n"})
-    for task in ("stars", "names"):
-        for size, dim in (("small", 24), ("mine", 40)):
-            shown = scripts.run("train", f"task={task}", f"model={size}", "--cfg", "job", "--package", "model").stdout
-            assert f"\ndim: {dim}\n" in shown
-
-
 def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
     assert "\n  task=mine\n" in own.run("train", "--help", "task").stdout
     mistake = "task=mien: no such choice; did you mean task=mine? The choices are choices, masked_reviews, mine,"
@@ -73,26 +63,6 @@ def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
     assert "for choices, masked_reviews, mine, movies, names," in own.run("baseline", "--task", "mien").stderr
     done = own.run("train", "task=mine", "dropuot=0.1")
     assert done.stderr == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
-
-
-@pytest.mark.slow  # 0.8 s; test_other_commands_know_config_dir_too reads them
-def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) -> None:
-    quick = ["task=mine", "model=logistic", "trainer.max_steps=1", "logger=none", "trainer.accelerator=cpu"]
-    quick += ["test=false", "++callbacks.confusion_matrix=null"]
-    done = own.run("train", "-m", *quick, "seed=1,2", "dry_run=true")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("planned") == 2
-    assert own.run("train", *quick).returncode == 0
-    done = own.run("train", "resume=auto", *quick)
-    assert done.returncode == 0, done.stderr
-    assert "resume=auto: no unfinished run has this configuration; a new run starts" in done.stdout
-
-
-@pytest.mark.slow  # 1 s; test_other_commands_know_config_dir_too checks the same
-def test_a_baseline_measures_the_users_task(own: Scripts) -> None:
-    done = own.run("baseline", "--task", "mine")
-    assert done.returncode == 0, done.stderr
-    assert "The baseline is in logs/mine/baseline/" in done.stdout
 
 
 @pytest.mark.parametrize("typed", [["--config-dir", "there"], ["--config-dir=there"], ["-cd", "there"]])
@@ -184,22 +154,9 @@ def test_compose_in_a_notebook_sees_the_settings(own: Scripts, monkeypatch: pyte
         assert hydra.compose(CONFIG_NAME, overrides=["task=mine"]).dropout == 0.37
 
 
-def test_an_unknown_choice_is_not_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    assert "post/stars" in config_files.choices("experiment")
-    assert config_files.file_of("task", "stars") == CONFIG_DIR / "task" / "stars.yaml"
-    assert config_files.choices("no_such_group") == []
-
-
 def test_options_of_hydra_are_told_from_overrides() -> None:
     typed = ["task=a", "--config-dir", "there", "resume=auto", "--config-dir=here", "-m", "~logger"]
     assert options_and_overrides(typed) == (
         ["--config-dir", "there", "--config-dir=here", "-m"],
         ["task=a", "resume=auto", "~logger"],
     )
-
-
-def test_the_folder_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["train", "--config-dir", "nowhere"])
-    with pytest.raises(UserError, match="--config-dir nowhere"):
-        config_files.own_folders()

@@ -11,7 +11,6 @@ import pytest
 
 import firstlight
 from browser import a_browser, open_file
-from firstlight.config.reference import all_keys
 from firstlight.lab.explore.catalog import drawings
 from tests_support import ROOT
 
@@ -73,18 +72,6 @@ def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
     page = (site / "api" / f"{package}.html").read_text(encoding="utf-8")
     names = __import__(f"firstlight.{package}", fromlist=["__all__"]).__all__
     assert [name for name in names if f'id="firstlight.{package}.{name}"' not in page] == []
-
-
-@of_the_site
-def test_the_page_of_keys_has_every_key(site: Path) -> None:
-    page = (site / "keys.html").read_text(encoding="utf-8")
-    assert [name for name in all_keys() if f"<code>{name}</code>" not in page] == []
-
-
-@of_the_site
-def test_an_example_of_a_docstring_is_code(site: Path) -> None:
-    page = (site / "api" / "networks.html").read_text(encoding="utf-8")
-    assert page.count('<span class="gp">&gt;&gt;&gt; </span>') > 20
 
 
 @of_the_site

@@ -1,9 +1,7 @@
 """The command `firstlight`: its sub-commands are the scripts of src/, and it imports only what it needs."""
 
-import errno
 import functools
 import importlib
-import os
 import runpy
 import subprocess
 import sys
@@ -116,11 +114,6 @@ def test_an_answer_does_not_wait_for_what_it_does_not_need(
     assert not imported & not_imported
 
 
-def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = f"import firstlight, sys; sys.exit(bool({HEAVY!r} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment()).returncode == 0
-
-
 @pytest.mark.parametrize("name", ["predict", "train", "new"])
 def test_the_help_of_a_command_names_it_as_it_was_typed(
     name: str, monkeypatch: pytest.MonkeyPatch, timed: Callable[..., "subprocess.CompletedProcess[str]"]
@@ -132,13 +125,3 @@ def test_the_help_of_a_command_names_it_as_it_was_typed(
         inside = call(monkeypatch, "help", name)
         assert inside.returncode == 0
         assert f"usage: firstlight {name} " in inside.stdout
-
-
-def test_a_read_only_file_system_is_one_line() -> None:
-    with captured() as (_, err), pytest.raises(SystemExit) as caught, frame.answered():
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/data/run/report.html")
-    assert caught.value.code == 2
-    assert err.getvalue().startswith(
-        "error: /data/run/report.html: Read-only file system; name another place, such as "
-    )
-    assert len(err.getvalue().splitlines()) == 1

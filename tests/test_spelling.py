@@ -88,11 +88,6 @@ def test_a_command_leaves_no_trace(scripts: Scripts) -> None:
     assert contextvars.copy_context().run(spelling.option, "paths.log_dir") == "paths.log_dir"
 
 
-def test_a_training_names_its_own_keys(scripts: Scripts) -> None:
-    done = scripts.run("train", "task=sentiment", "data.path=nowhere.csv")
-    assert done.stderr == "error: data.path=nowhere.csv: the file or folder does not exist; check the name\n"
-
-
 def weeks(label: int) -> str:
     return "text,label\n" + "".join(f"it broke after {i} weeks,{label}\n" for i in range(30))
 

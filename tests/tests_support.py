@@ -36,7 +36,7 @@ import pytest
 from processes import CAN_FORK, ForkedProcess, ForkServer
 
 ROOT = Path(__file__).parents[1]
-Process = subprocess.Popen[str] | ForkedProcess
+Process = subprocess.Popen[str]
 TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start a new process for each script
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 

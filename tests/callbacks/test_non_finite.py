@@ -19,8 +19,7 @@ class SpoiltLoss(Callback):
             pl_module.network.register_forward_hook(lambda _, inputs, logits: logits * 0 + self.value)
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("value", "accumulate"), [(float("nan"), 1), (float("inf"), 2)])
 def test_a_loss_that_is_no_number_ends_the_run_before_the_weights_change(bench, value: float, accumulate: int) -> None:
     spoilt = SpoiltLoss(4, value)
     data = bench.data()
@@ -37,13 +36,6 @@ def test_an_infinite_loss_is_named(bench, monkeypatch) -> None:
     monkeypatch.setattr(module, "training_step", lambda batch: step(batch) | {"loss": step(batch)["loss"] * 1e39})
     with pytest.raises(RunError, match=r"^the loss is inf at step 0"):
         bench.fit(NonFiniteGuard(), data=data, module=module)
-
-
-def test_without_the_guard_the_weights_would_be_spoilt(bench) -> None:
-    data = bench.data()
-    module = bench.module(data)
-    bench.fit(SpoiltLoss(4, float("nan")), data=data, module=module, limit_val_batches=0)
-    assert not all(weight.isfinite().all() for weight in module.state_dict().values())
 
 
 def test_a_large_loss_is_no_mistake(bench) -> None:

@@ -44,13 +44,6 @@ def test_the_line_has_the_metrics_of_its_validation_in_the_order_of_their_names(
         assert float(value) == pytest.approx(trainer.callback_metrics[name].item(), abs=5e-5)
 
 
-def test_before_a_training_loss_was_logged_the_line_does_without(bench, caplog) -> None:
-    bench.fit(TrainingLoss(), ValidationLine(), log_every_n_steps=50)
-    (line,) = lines(caplog)
-    assert "train/loss" not in line
-    assert "val/loss" in line
-
-
 def test_a_training_loss_is_on_the_first_line_after_it_was_logged(bench, caplog) -> None:
     bench.fit(TrainingLoss(), ValidationLine(), log_every_n_steps=4, max_epochs=2, val_check_interval=2)
     steps = {int(line.split()[3]): "train/loss" in line for line in lines(caplog)}

@@ -7,9 +7,7 @@ from markdown import markdown as to_html
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from firstlight.callbacks.publish import data_of, markdown, publish_figure, publish_table, shows_media
-from firstlight.classifier.accuracy import Accuracy
-from firstlight.errors import UserError
+from firstlight.callbacks.publish import markdown, publish_figure, publish_table
 
 ROWS = [{"word": "good", "count": 3, "share": 0.51237}, {"word": "bad", "count": 0, "share": 1.0}]
 
@@ -44,19 +42,6 @@ def test_a_table_has_a_header_and_a_line_for_each_row() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["a|b", "|", "a\\|b", "ends in \\", "\\\\|", "c:\\new"])
-def test_bars_and_backslashes_in_a_cell_are_shown(text: str) -> None:
-    lines = markdown(["text", "label"], [{"text": text, "label": 1}]).splitlines()
-    assert cells(lines[2]) == [text, "1"]
-
-
-@pytest.mark.parametrize("text", ["one\ntwo", "one\r\ntwo", "one\u2028two", "\n\none\n\ttwo\n", "one\x0btwo"])
-def test_a_cell_is_one_line(text: str) -> None:
-    lines = markdown(["text"], [{"text": text}]).splitlines()
-    assert lines[2] == "| one two |"
-    assert len(lines) == 3
-
-
 def test_the_names_of_columns_are_escaped_too() -> None:
     name = "p(yes|no\nor)"
     lines = markdown([name, "count"], [{name: 1, "count": 2}]).splitlines()
@@ -85,11 +70,6 @@ def board(tmp_path) -> TensorBoardLogger:
 def read(board: TensorBoardLogger) -> EventAccumulator:
     board.experiment.flush()
     return EventAccumulator(board.log_dir, size_guidance={"images": 0, "tensors": 0}).Reload()
-
-
-def test_tensorboard_and_wandb_show_media_and_a_file_does_not(tmp_path, board) -> None:
-    assert shows_media(board)
-    assert not shows_media(CSVLogger(tmp_path))
 
 
 class Publishes(Callback):
@@ -131,10 +111,3 @@ def test_without_loggers_nothing_is_published(bench) -> None:
     publish_figure(trainer, "val/picture", Figure())
     publish_table(trainer, "val/words", ROWS)
     assert bench.memory.lines == []
-
-
-def test_the_data_of_a_run_is_its_data_module(bench) -> None:
-    data = bench.data()
-    assert data_of(bench.fit(data=data, max_steps=1), Accuracy()) is data
-    with pytest.raises(UserError, match="Accuracy requires a data module of firstlight, but the trainer has none"):
-        data_of(bench.trainer(), Accuracy())

@@ -70,19 +70,21 @@ def test_the_rate_is_what_was_done_over_the_seconds_that_it_took(bench, clock) -
     assert sum(shares) == pytest.approx(batches.tokens)
 
 
-def test_the_time_of_a_validation_does_not_count(bench, clock) -> None:
+def test_only_the_time_of_steps_counts_but_the_processor_time_is_that_of_the_whole_fit(bench, clock) -> None:
+    class BeforeAndBetween(Callback):
+        def on_fit_start(self, trainer, pl_module):
+            clock.go(300)
+
+        def on_train_epoch_end(self, trainer, pl_module):
+            clock.go(300)
+
     measured = Throughput()
-    bench.fit(measured, Takes(clock, step=2, validation=500), max_epochs=2, val_check_interval=2)
+    takes = Takes(clock, step=2, validation=500)
+    bench.fit(measured, takes, BeforeAndBetween(), max_epochs=2, val_check_interval=2)
     assert measured.seconds == pytest.approx(12 * 2)
     assert {value for _, value in bench.memory.curve("train/examples_per_second")} == {10.0}
-
-
-def test_the_processor_time_is_that_of_the_whole_fit(bench, clock) -> None:
-    measured = Throughput()
-    bench.fit(measured, Takes(clock, step=2, validation=500), max_epochs=2, val_check_interval=2)
-    assert measured.processor_seconds == pytest.approx(12 * 2 + 6 * 500)
     clock.go(70)  # after the fit
-    assert measured.processor_seconds == pytest.approx(12 * 2 + 6 * 500)
+    assert measured.processor_seconds == pytest.approx(12 * 2 + 6 * 500 + 2 * 300)  # not that before the training
 
 
 def test_a_resumed_run_adds_to_the_processor_time_it_has_had(bench, clock) -> None:
@@ -91,26 +93,6 @@ def test_a_resumed_run_adds_to_the_processor_time_it_has_had(bench, clock) -> No
     bench.fit(measured, Takes(clock, step=2))
     assert measured.processor_seconds == pytest.approx(13 + 6 * 2)
     assert measured.state_dict()["processor_seconds"] == measured.processor_seconds
-
-
-def test_the_time_between_two_epochs_does_not_count(bench, clock) -> None:
-    class AtTheEnd(Callback):
-        def on_train_epoch_end(self, trainer, pl_module):
-            clock.go(300)
-
-    measured = Throughput()
-    bench.fit(measured, Takes(clock, step=2), AtTheEnd(), max_epochs=2)
-    assert measured.seconds == pytest.approx(12 * 2)
-
-
-def test_the_time_before_the_training_does_not_count(bench, clock) -> None:
-    class AtTheStart(Callback):
-        def on_fit_start(self, trainer, pl_module):
-            clock.go(300)
-
-    measured = Throughput()
-    bench.fit(measured, Takes(clock, step=2), AtTheStart())
-    assert measured.seconds == pytest.approx(6 * 2)
 
 
 def test_with_accumulation_every_batch_counts_and_a_step_is_logged_once(bench, clock) -> None:

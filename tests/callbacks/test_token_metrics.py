@@ -55,28 +55,20 @@ def judged(bench: Any, data: Any, network: Any, split: str = "validation") -> tu
 
 
 @every_split
-def test_perplexity_is_e_to_the_mean_loss_of_all_tokens(writer_bench, stage: str, split: str) -> None:
-    metrics, data, network = measure(writer_bench, Perplexity, stage=stage)
-    losses, _ = judged(writer_bench, data, network, split)
+def test_the_metrics_are_those_of_all_tokens_computed_again(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, *ALL, stage=stage)
+    losses, hits = judged(writer_bench, data, network, split)
     assert len(losses) % (5 * CONTEXT)  # the batches are unequal
     assert len(losses) % CONTEXT  # the windows are unequal too
-    assert metrics[f"{stage}/perplexity"] == pytest.approx(float(losses.mean().exp()), rel=1e-5)
-    assert metrics[f"{stage}/loss"] == pytest.approx(float(losses.mean()), rel=1e-5)
-
-
-@every_split
-def test_accuracy_is_the_share_of_all_tokens_that_were_thought_likeliest(writer_bench, stage: str, split: str) -> None:
-    metrics, data, network = measure(writer_bench, TokenAccuracy, stage=stage)
-    _, hits = judged(writer_bench, data, network, split)
-    assert metrics[f"{stage}/accuracy"] == pytest.approx(float(hits.double().mean()), rel=1e-5)
-
-
-@every_split
-def test_of_characters_the_bits_are_those_of_the_loss(writer_bench, stage: str, split: str) -> None:
-    metrics, data, network = measure(writer_bench, BitsPerCharacter, stage=stage)
-    losses, _ = judged(writer_bench, data, network, split)
-    expected = float(losses.mean()) / math.log(2)
-    assert metrics[f"{stage}/bits_per_character"] == pytest.approx(expected, rel=1e-5)
+    whole = losses[: len(losses) // CONTEXT * CONTEXT]
+    expected = {
+        "loss": losses.mean(),
+        "perplexity": losses.mean().exp(),
+        "accuracy": hits.double().mean(),
+        "bits_per_character": losses.mean() / math.log(2),
+        "last_position_loss": whole.view(-1, CONTEXT)[:, -1].mean(),
+    }
+    assert metrics == pytest.approx({f"{stage}/{name}": float(value) for name, value in expected.items()}, rel=1e-5)
 
 
 @every_split
@@ -139,16 +131,6 @@ def test_the_bits_of_two_vocabularies_compare_where_their_perplexities_do_not(wr
         assert found[name]["val/bits_per_character"] == pytest.approx(math.log2(size) * tokens / characters, rel=1e-4)
     assert found["bytes"]["val/perplexity"] < found["pairs"]["val/perplexity"]
     assert found["bytes"]["val/bits_per_character"] > found["pairs"]["val/bits_per_character"]
-
-
-@every_split
-def test_the_last_position_is_that_of_whole_windows_alone(writer_bench, stage: str, split: str) -> None:
-    metrics, data, network = measure(writer_bench, LastPosition, stage=stage)
-    losses, _ = judged(writer_bench, data, network, split)
-    whole = losses[: len(losses) // CONTEXT * CONTEXT]
-    assert len(whole) < len(losses)
-    expected = float(whole.view(-1, CONTEXT)[:, -1].mean())
-    assert metrics[f"{stage}/last_position_loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_without_a_whole_window_there_is_no_last_position(writer_bench) -> None:

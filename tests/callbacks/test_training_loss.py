@@ -1,7 +1,6 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
-from lightning.pytorch.loggers import CSVLogger
 
 from firstlight.lit.losses import classification_loss
 from firstlight.lit.running_mean import RunningMean, TrainingLoss
@@ -33,36 +32,7 @@ def test_the_mean_is_that_of_what_was_added_since_it_was_taken() -> None:
     assert running.take() == pytest.approx(7.0)
 
 
-def test_the_mean_holds_no_graph() -> None:
-    running = RunningMean()
-    running.add(torch.ones((), requires_grad=True) * 3)
-    assert not running.take().requires_grad
-
-
-def test_the_mean_of_nothing_is_zero() -> None:
-    assert RunningMean().take() == 0
-
-
-def test_the_state_of_a_mean_is_plain_numbers_and_goes_on() -> None:
-    first, second = RunningMean(), RunningMean()
-    first.add(torch.tensor(6.0), count=2)
-    state = first.state_dict()
-    assert {name: type(value) for name, value in state.items()} == {"total": float, "count": int}
-    second.load_state_dict(state)
-    second.add(torch.tensor(3.0))
-    assert second.take() == pytest.approx(3.0)
-
-
 # --- the callback ---
-
-
-def test_what_is_logged_is_the_mean_loss_since_the_last_time(bench) -> None:
-    losses = TrueLosses()
-    bench.fit(TrainingLoss(), losses, log_every_n_steps=4, limit_train_batches=11)
-    assert bench.memory.curve("train/loss") == [
-        (3, pytest.approx(mean(losses.values[:4]))),
-        (7, pytest.approx(mean(losses.values[4:8]))),
-    ]
 
 
 def test_the_mean_goes_on_into_the_next_epoch(bench) -> None:
@@ -92,14 +62,6 @@ def test_the_progress_bar_gets_the_loss_too(bench) -> None:
     trainer = bench.fit(TrainingLoss())
     assert trainer.progress_bar_metrics["train/loss"] == pytest.approx(bench.memory.curve("train/loss")[-1][1])
     assert "train/loss" in trainer.callback_metrics
-
-
-def test_every_logger_gets_every_line(bench, tmp_path) -> None:
-    bench.fit(TrainingLoss(), loggers=(CSVLogger(tmp_path, name="csv", version=""),))
-    header, *lines = (tmp_path / "csv" / "metrics.csv").read_text().splitlines()
-    assert "train/loss" in header.split(",")
-    assert len(bench.memory.curve("train/loss")) == 6
-    assert len([line for line in lines if line]) >= 6
 
 
 def test_what_was_summed_goes_into_the_checkpoint(bench, at, tmp_path) -> None:

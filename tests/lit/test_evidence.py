@@ -81,10 +81,6 @@ def test_data_with_other_evidence_is_refused(module: Classification, folder: Pat
         refuse_other_readings(module.card, other.val_dataloader())
 
 
-def test_data_with_the_same_evidence_is_read(module: Classification, data: ReviewData) -> None:
-    refuse_other_readings(module.card, [data.train_dataloader(), data.val_dataloader()])
-
-
 def test_a_network_of_ones_own_must_take_the_features() -> None:
     config = ClassifierConfig(_target_="firstlight.classifier.bag_of_words.BagOfWords")
     with pytest.raises(UserError, match=r"data.evidence=true requires a network with the argument num_features"):

@@ -15,7 +15,6 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW, orthogonalized
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.lit.schedules import linear
 from firstlight.networks.config import Activation, Norm, NormKind, Positions
 
 VOCABULARY = 29
@@ -134,15 +133,6 @@ def test_a_frozen_matrix_stays() -> None:
     assert not any(group["orthogonal"] for group in build_optimizer(network, FACTORY).param_groups)
 
 
-def test_a_schedule_moves_both_rates_alike() -> None:
-    optimizer = build_optimizer(make_generator(), FACTORY)
-    schedule = linear(optimizer, 10)
-    for _ in range(5):
-        optimizer.step()
-        schedule.step()
-    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.025, 0.005, 0.005])
-
-
 def test_it_goes_on_from_its_state_as_if_it_had_never_stopped() -> None:
     whole, first, second = make_generator(), make_generator(), make_generator()
     train(whole, build_optimizer(whole, FACTORY), range(7))
@@ -154,23 +144,6 @@ def test_it_goes_on_from_its_state_as_if_it_had_never_stopped() -> None:
     train(second, resumed, range(3, 7))
     for one, other in zip(whole.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
-
-
-def test_the_closure_is_called_once_and_its_loss_comes_back() -> None:
-    matrix = nn.Parameter(random_tensor(3, 5))
-    optimizer = MuonAdamW([{"params": [matrix], "orthogonal": True}])
-    calls: list[int] = []
-
-    def closure() -> Tensor:
-        calls.append(1)
-        loss = matrix.square().sum()
-        loss.backward()
-        return loss
-
-    before = matrix.detach().clone()
-    assert_close(optimizer.step(closure), before.square().sum())
-    assert len(calls) == 1
-    assert not torch.isclose(matrix, before).any()
 
 
 def test_a_closure_that_clears_the_gradients_clears_those_of_the_matrices_too() -> None:

@@ -56,13 +56,6 @@ def test_only_matrices_decay() -> None:
     assert moved_without_a_gradient(network, build_optimizer(network, DECAYING)) == MATRICES
 
 
-def test_the_groups_are_what_decays_and_what_does_not() -> None:
-    network = Network()
-    optimizer = build_optimizer(network, DECAYING)
-    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.5, 0.0]
-    assert set(names(network, optimizer)[0]) == MATRICES
-
-
 @pytest.mark.parametrize(
     "factory",
     [

@@ -49,23 +49,12 @@ def test_the_warm_up_rises_in_equal_steps_to_the_whole_rate(schedule) -> None:
 
 
 @pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
-def test_without_a_warm_up_the_first_step_has_the_whole_rate(schedule) -> None:
-    assert rates(schedule, 29)[0] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
 def test_a_warm_up_longer_than_the_run_reaches_the_whole_rate_at_its_last_step(schedule) -> None:
     assert rates(partial(schedule, warmup_steps=100), 5) == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def test_constant_stays_at_the_rate() -> None:
     assert rates(partial(constant, warmup_steps=3), 17, more=5)[3:] == pytest.approx([1.0] * 19)
-
-
-@pytest.mark.parametrize(("final", "middle"), [(0.0, 0.5), (0.1, 0.55)])
-@pytest.mark.parametrize("schedule", [cosine, linear])
-def test_the_middle_of_the_decay_has_the_mean_of_both_ends(schedule, final: float, middle: float) -> None:
-    assert rates(partial(schedule, warmup_steps=6, final_fraction=final), 46)[26] == pytest.approx(middle)
 
 
 @pytest.mark.parametrize("final", [0.0, 0.1])
@@ -112,11 +101,6 @@ def test_warmup_stable_decay_keeps_the_rate_and_falls_evenly_in_its_last_part(fi
     assert used[34:] == pytest.approx([1 - (1 - final) * step / 10 for step in range(1, 10)])
 
 
-def test_before_the_decay_the_rate_does_not_depend_on_the_length_of_the_run() -> None:
-    schedule = partial(warmup_stable_decay, warmup_steps=5)
-    assert rates(schedule, 200)[:80] == rates(schedule, 100)[:80]
-
-
 @pytest.mark.parametrize("fraction", [0.0, 1.5])
 def test_a_share_of_the_decay_outside_its_range_is_refused(fraction: float) -> None:
     with pytest.raises(ValueError, match=r"decay_fraction=.* must be above 0 and at most 1"):
@@ -143,8 +127,7 @@ def test_inverse_sqrt_without_a_warm_up_begins_at_the_rate() -> None:
 # --- one_cycle ---
 
 
-@pytest.mark.parametrize("warmup_fraction", [0.1, 0.3, 0.5])
-@pytest.mark.parametrize("steps", [23, 100, 331, 1009])
+@pytest.mark.parametrize(("steps", "warmup_fraction"), [(23, 0.3), (100, 0.1), (331, 0.5)])
 def test_one_cycle_has_the_rates_of_torchs_one_cycle(steps: int, warmup_fraction: float) -> None:
     optimizer = optimizer_of(RATE, momentum=0.9)
     scheduler = OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=warmup_fraction, cycle_momentum=False)
@@ -157,27 +140,11 @@ def test_one_cycle_has_the_rates_of_torchs_one_cycle(steps: int, warmup_fraction
     assert rates(partial(one_cycle, warmup_fraction=warmup_fraction), steps) == pytest.approx(expected, abs=1e-6)
 
 
-def test_one_cycle_starts_low_peaks_and_ends_near_nothing() -> None:
-    used = rates(one_cycle, 100, more=3)
-    assert used[0] == pytest.approx(0.04)
-    assert used[29] == pytest.approx(1.0) == max(used)
-    assert used[99:] == pytest.approx([4e-6] * 4)
-
-
 @pytest.mark.parametrize("steps", [2, 3, 5, 7])
 def test_one_cycle_reaches_its_peak_in_a_run_too_short_for_a_warm_up(steps: int) -> None:
     used = rates(one_cycle, steps)
     assert used[0] == pytest.approx(0.04)
     assert max(used) == pytest.approx(1.0, abs=0.02)
-
-
-def test_one_cycle_leaves_the_momentum_alone() -> None:
-    optimizer = optimizer_of(RATE, momentum=0.83)
-    scheduler = one_cycle(optimizer, 17)
-    for _ in range(11):
-        optimizer.step()
-        scheduler.step()
-    assert optimizer.param_groups[0]["momentum"] == 0.83
 
 
 @pytest.mark.parametrize("optimizer_class", [SGD, partial(AdamW, betas=(0.9, 0.987))], ids=["sgd", "adamw"])
@@ -272,15 +239,11 @@ def trainer_of(**options: object) -> Trainer:
     [
         ({"max_epochs": 3}, 3 * BATCHES),
         ({"max_steps": 17}, 17),
-        ({"max_steps": 17, "max_epochs": -1}, 17),
-        ({"max_steps": 17, "max_epochs": 2}, 17),
         ({"max_steps": 170, "max_epochs": 2}, 2 * BATCHES),
         ({"max_epochs": 2, "accumulate_grad_batches": 5}, 2 * 3),  # 5, 5 and 3 batches
         ({"max_steps": 4, "max_epochs": 2, "accumulate_grad_batches": 5}, 4),
         ({"max_epochs": 2, "limit_train_batches": 7}, 14),
-        ({"max_epochs": 2, "limit_train_batches": 700}, 2 * BATCHES),
         ({"max_epochs": 2, "limit_train_batches": 1}, 2),
-        ({"max_epochs": 2, "limit_train_batches": 0.5}, 12),
         ({"max_epochs": 2, "limit_train_batches": 0.5, "accumulate_grad_batches": 4}, 4),
         ({"max_epochs": 2, "overfit_batches": 2}, 4),
         ({"max_epochs": 2, "fast_dev_run": 3}, 3),

@@ -1,14 +1,14 @@
 """The evaluation of the training split after each epoch, which leaves the training as it is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
-from lightning.pytorch.loggers import Logger
 
+from callback_fixtures import Memory
 from firstlight.callbacks import Accuracy, ReseedEveryStep, TrainingEvaluation
 from firstlight.data import CharacterData, ReviewData
 from firstlight.data.batches import TrainingBatches
@@ -20,28 +20,10 @@ WORDS = ["awful", "weak", "fine", "good", "great"]
 OWN = ("train/eval_loss", "train/eval_accuracy")
 
 
-class Lines(Logger):
-    """A logger that keeps its lines."""
-
-    name, version = "lines", "0"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[dict[str, float]] = []
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self.lines.append({**metrics, "step": step or 0})
-
-    def log_hyperparams(self, *_: Any) -> None: ...
-
-    def points(self, name: str) -> list[tuple[float, float]]:
-        return [(line["step"], line[name]) for line in self.lines if name in line]
-
-
 class Watch(Callback):
     """Log the next random number at the end of every step, and save a checkpoint after the first epoch."""
 
-    def __init__(self, lines: Lines, folder: Path) -> None:
+    def __init__(self, lines: Memory, folder: Path) -> None:
         self.lines, self.folder = lines, folder
 
     def on_validation_end(self, trainer: Trainer, *_: Any) -> None:
@@ -67,11 +49,11 @@ def reviews(folder: Path) -> ReviewData:
     )
 
 
-def fit(folder: Path, *callbacks: Callback, **options: Any) -> tuple[Training, Lines]:
+def fit(folder: Path, *callbacks: Callback, **options: Any) -> tuple[Training, Memory]:
     seed_everything(1, verbose=False)
     data = reviews(folder)
     module = Classification.for_data(data, dim=8, num_heads=2, dropout=0.5, lr=0.01)
-    lines = Lines()
+    lines = Memory()
     trainer = Trainer(
         max_epochs=2,
         accelerator="cpu",
@@ -92,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(folder: Path) -> Callable[[bool], tuple[Training, Lines]]:
+def runs(folder: Path) -> Callable[[bool], tuple[Training, Memory]]:
     made = {evaluated: fit(folder, *([TrainingEvaluation()] if evaluated else [])) for evaluated in (False, True)}
     return made.__getitem__
 
@@ -107,27 +89,27 @@ def test_it_logs_the_loss_and_accuracy_of_the_complete_split_without_dropout(run
     with torch.no_grad():
         outputs, count = module.eval().measure(batch)
     assert count == len(data.rows("train"))
-    step, loss = lines.points("train/eval_loss")[-1]
+    step, loss = lines.curve("train/eval_loss")[-1]
     assert loss == pytest.approx(float(outputs["loss"]), abs=1e-5)
     accuracy = (outputs["probabilities"].argmax(dim=1) == batch.targets).float().mean()
-    assert lines.points("train/eval_accuracy")[-1] == (step, pytest.approx(float(accuracy)))
+    assert lines.curve("train/eval_accuracy")[-1] == (step, pytest.approx(float(accuracy)))
 
 
 def test_it_logs_after_each_epoch_and_the_validation_before_the_first_step(runs) -> None:
     _, lines = runs(True)
-    validated = [step for step, _ in lines.points("val/loss")]
-    assert [step for step, _ in lines.points("train/eval_loss")] == validated[1:]
+    validated = [step for step, _ in lines.curve("val/loss")]
+    assert [step for step, _ in lines.curve("train/eval_loss")] == validated[1:]
     assert validated[0] == 0
     assert len(validated) == 3
-    assert lines.points("val/loss")[0][1] == pytest.approx(torch.log(torch.tensor(5.0)), abs=0.5)
-    assert 0 <= lines.points("val/accuracy")[0][1] <= 1
+    assert lines.curve("val/loss")[0][1] == pytest.approx(torch.log(torch.tensor(5.0)), abs=0.5)
+    assert 0 <= lines.curve("val/accuracy")[0][1] <= 1
 
 
 def test_the_training_stays_the_same_to_the_last_bit(runs) -> None:
     (module, lines), (plain, plain_lines) = runs(True), runs(False)
     for own, other in zip(module.parameters(), plain.parameters(), strict=True):
         assert torch.equal(own, other)
-    kept = [line for line in lines.lines if not set(OWN) & line.keys()]
+    kept = [line for line in lines.lines if not set(OWN) & line[1].keys()]
     assert kept[1:] == plain_lines.lines  # the first is the validation before the first step
 
 
@@ -137,14 +119,14 @@ def test_a_resumed_training_logs_the_same(runs, folder: Path, tmp_path: Path) ->
     for own, other in zip(module.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(own, other)
     for name in (*OWN, "val/loss"):
-        assert resumed_lines.points(name) == lines.points(name)[-1:]
+        assert resumed_lines.curve(name) == lines.curve(name)[-1:]
 
 
 def test_it_measures_generators_and_a_last_step_within_an_epoch(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("abcbdbeb" * 60)
     data = CharacterData(path=str(tmp_path / "text.txt"), context_length=5, cache_dir=str(tmp_path))
     module = Generation.for_data(data, dim=8, num_heads=2)
-    lines = Lines()
+    lines = Memory()
     trainer = Trainer(
         max_steps=2,
         accelerator="cpu",
@@ -166,7 +148,7 @@ def test_it_measures_generators_and_a_last_step_within_an_epoch(tmp_path: Path) 
             torch.nn.functional.cross_entropy(module.network(x).flatten(0, 1), y.flatten(), reduction="sum")
             for x, y in windows
         ]
-    assert lines.points("train/eval_loss") == [(1, pytest.approx(float(sum(losses)) / len(inputs), abs=1e-5))]
+    assert lines.curve("train/eval_loss") == [(1, pytest.approx(float(sum(losses)) / len(inputs), abs=1e-5))]
 
 
 def test_it_needs_a_data_module(tmp_path: Path) -> None:
