@@ -56,14 +56,6 @@ def test_products_of_each_number_of_dimensions_are_checked_and_compared(benchmar
     assert names(benchmark("products", *sizes)) == ["2 dimensions", "3 dimensions", "4 dimensions"]
 
 
-@pytest.mark.slow  # 3 s; test_training_benchmarks.py runs the loop and tests plain_gpt.py
-def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark, sample: list[str]) -> None:
-    sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", *sample]
-    printed = benchmark("loop", "--pairs", "2", "--steps", "3", "--against", "gpt", *sizes)
-    assert names(printed) == ["Lightning", "gpt", "ratio"]
-    assert "1 CPU thread" in printed
-
-
 @pytest.mark.parametrize("script", ["loop", "profile_step"])
 def test_a_mistake_in_an_override_is_answered_as_by_a_run(
     script: str, benchmark: Benchmark, capsys: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from omegaconf import OmegaConf
 
-from benchmark_tables import names, shares
+from benchmark_tables import names
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.schema import register_schemas
 from firstlight.lit.networks import build_network
@@ -110,13 +110,6 @@ def test_two_programs_that_train_the_same_network_are_compared(measured: Any) ->
         assert loss < 5  # an untrained network of about 70 characters has 4.2
     for i, value in enumerate(ratio[:3]):
         assert float(value) == pytest.approx(float(ours[i]) / float(plain[i]), rel=0.05)
-
-
-@pytest.mark.slow  # 8 s; test_scripts.py profiles a step of a classifier in `make test`
-def test_a_profile_of_a_generators_step_has_its_parts(measured: Any) -> None:
-    done, _ = measured("profile_step")
-    assert {"forward: attention", "forward: head", "batch", "loss", "backward", "clipping"} <= set(names(done.stdout))
-    assert sum(shares(done.stdout)) == pytest.approx(100, abs=0.05 * len(shares(done.stdout)))
 
 
 def module(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import re
 import shutil
 import signal
@@ -118,7 +117,7 @@ def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, com
     assert f"The best trial: val/accuracy {best['value']:.4f} with optimizer.lr=" in said(done)
 
 
-@pytest.mark.slow  # 5 s; test_sweep.py kills a sweep, and in test_old_runs.py a study has another trial
+@pytest.mark.slow  # 5 s; test_sweep.py interrupts and continues a sweep
 def test_a_killed_search_continues_as_if_it_had_not_been_killed(
     scripts: Scripts, command: list[str], whole: Scripts
 ) -> None:
@@ -300,11 +299,19 @@ def test_without_optuna_the_remedy_is_one_line(
     assert not folder_of(scripts).exists()
 
 
-@pytest.mark.slow  # 3 s, two workers; test_launchers.py tests the workers, and the tests above the trials
-def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[str]) -> None:
+@pytest.mark.slow  # 10 s, since the workers start from nothing; test_launchers.py tests the workers
+def test_trials_run_at_the_same_time_in_batches_and_are_shown_in_one_table(
+    scripts: Scripts, command: list[str]
+) -> None:
     at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=3", "trainer.max_steps=2"]
-    done = scripts.run_alone("train", *command, *at_once)
-    assert done.returncode == 0, done.stderr
+    done = scripts.run_in_terminal("train", *command, *at_once, fresh=True, columns=80)
+    assert done.returncode == 0, done.stdout
+    seen = list(screens(done.stdout, 80, step=97))
+    for lines in seen:
+        assert sum("┏" in line for line in lines) <= 1, "\n".join(lines)
+        assert not any(word in line for line in lines for word in ("Joblib", "Launching", "epoch", "Traceback"))
+    assert re.fullmatch(r"3 jobs in logs/sweeps/mine, 2 at a time on \d+ cores?", seen[-1][0])
+    assert "3 jobs: 3 finished, 0 failed, 0 to go" in seen[-1]
     with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study:
         query = "SELECT datetime_start, datetime_complete FROM trials ORDER BY number"
         (first, first_end), (second, second_end), (third, _) = study.execute(query).fetchall()
@@ -318,20 +325,6 @@ def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[
     assert "The run is in" not in said(done)
     best = json.loads((folder_of(scripts) / "best.json").read_text())
     assert best["value"] == min(record["metrics"]["val/loss"] for record in found.values())
-
-
-@pytest.mark.slow  # 10 s, since the workers start from nothing; test_sweep.py tests the table with the basic launcher
-def test_a_search_by_workers_shows_one_table(scripts: Scripts, command: list[str]) -> None:
-    at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=4", "trainer.max_steps=2"]
-    done = scripts.run_in_terminal("train", *command, *at_once, fresh=True, columns=80)
-    assert done.returncode == 0, done.stdout
-    seen = list(screens(done.stdout, 80, step=97))
-    for lines in seen:
-        assert sum("┏" in line for line in lines) <= 1, "\n".join(lines)
-        assert not any(word in line for line in lines for word in ("Joblib", "Launching", "epoch", "Traceback"))
-    assert re.fullmatch(r"4 jobs in logs/sweeps/mine, 2 at a time on \d+ cores?", seen[-1][0])
-    assert "4 jobs: 4 finished, 0 failed, 0 to go" in seen[-1]
-    assert seen[-1][-2:] == ["To compare the jobs:", "  python src/report.py logs/sweeps/mine"]
 
 
 @pytest.mark.parametrize(
@@ -358,15 +351,6 @@ def test_what_is_typed_is_what_optuna_draws_from(typed: str, expected: Any) -> N
 def test_a_logarithm_of_steps_is_refused_and_not_left_out() -> None:
     with pytest.raises(UserError, match=r"^key=tag\(log, range\(1, 8, 3\)\): "):
         distribution(OverridesParser.create().parse_override("key=tag(log, range(1, 8, 3))"))
-
-
-def test_an_interval_that_is_logarithmic_is_drawn_from_evenly_in_its_logarithm(tmp_path: Path) -> None:
-    import optuna
-
-    drawn = distribution(OverridesParser.create().parse_override("key=tag(log, interval(1e-6, 1))"))
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
-    values = [math.log10(study.ask({"key": drawn}).params["key"]) for _ in range(101)]
-    assert -3.7 < sum(values) / len(values) < -2.3
 
 
 @pytest.mark.parametrize(

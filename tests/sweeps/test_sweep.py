@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,15 +15,12 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from firstlight.commands import train
-from firstlight.config.checks import check
-from firstlight.data import sources
 from firstlight.runs.folder import RunFolder
-from firstlight.sweeps import jobs, progress
+from firstlight.sweeps import progress
 from firstlight.sweeps.jobs import Job, folder_name
 from firstlight.sweeps.progress import Progress, best_means
 from run_folders import make_run
-from tests_support import ROOT, Done, Scripts, contents, environment, records, screens, wait_until
+from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
 
 JOBS = {f"seed-{seed}_task-{task}": (task, seed) for task in ("sentiment", "stars") for seed in (1, 2)}
 
@@ -109,33 +105,6 @@ def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts
     assert {name: after[name] for name in finished} == finished
 
 
-@pytest.mark.slow  # test_ctrl_c_leaves_the_table_and_the_same_command_continues resumes one; `make faults` kills some
-def test_a_killed_sweep_is_resumed(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=4", "logger=none"]
-    quick = "callbacks.checkpoint.every_n_train_steps=2"
-    process = scripts.start("train", *grid, quick)
-    folders = scripts.folder / "logs" / "sweeps"
-
-    def second_job_has_a_checkpoint() -> bool:
-        return bool(list(folders.glob("*/seed-2/checkpoints/last.ckpt")))
-
-    wait_until(second_job_has_a_checkpoint, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=120)
-    before = records(sweep_folder(scripts))
-    assert [record["status"] for record in before.values()] == ["finished", "running"]
-    plan = scripts.run("train", *grid, quick, "dry_run=true").stdout  # which shows the killed job as interrupted
-    assert [row.split("│")[3].strip() for row in plan.splitlines() if "seed=" in row] == ["finished", "interrupted"]
-    assert records(sweep_folder(scripts)) == before
-    assert scripts.run("train", *grid, quick).returncode == 0
-    after = records(sweep_folder(scripts))
-    assert after["seed-1"] == before["seed-1"]
-    assert after["seed-2"]["status"] == "finished"
-    alone = scripts.train(*tiny_training, "seed=2", "trainer.max_epochs=4", "logger=none", "test=false")
-    metrics = json.loads((alone / "metrics.json").read_text())["metrics"]
-    assert after["seed-2"]["metrics"] == metrics
-
-
 def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training: list[str]) -> None:
     arguments = [*tiny_training[:1], *tiny_training[2:], "model=tiny,small", "dry_run=true"]
     done = scripts.run("train", "-m", *arguments)
@@ -208,39 +177,6 @@ def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:
     assert len(long) < 140
 
 
-@pytest.mark.slow  # 0.7 s; it saves time and changes no result
-def test_the_data_is_searched_once_for_all_jobs(
-    scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[str] = []
-    real = sources.local_folder
-    monkeypatch.setattr(sources, "local_folder", lambda name: (looked.append(name), real(name))[1])
-    (scripts.folder / "data").mkdir()
-    (scripts.folder / "data" / "amazon_reviews").symlink_to(tiny_training[0].partition("=")[2])
-    quick = [*tiny_training[1:], "trainer.max_steps=1", "logger=none"]
-    assert scripts.run("train", "-m", *quick, "seed=1,2").returncode == 0
-    found = records(sweep_folder(scripts)).values()
-    assert [record["data"]["source"] for record in found] == ["local"] * 2
-    assert all("data.source=local" in record["overrides"] for record in found)
-    assert looked.count("amazon_reviews") == 1 + 2  # once for the sweep, then by each job in the place that was found
-
-
-@pytest.fixture(scope="module")
-def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]) -> tuple[Done, Scripts, list[str]]:
-    """A sweep of three jobs by two workers; the learning rate of the last job is too high."""
-    scripts = Scripts(tmp_path_factory.mktemp("at_once"))
-    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
-    workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    done = subprocess.run(
-        [sys.executable, ROOT / "src" / "train.py", *grid, *workers],
-        capture_output=True,
-        text=True,
-        cwd=scripts.folder,
-        env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
-    )
-    return Done(done.returncode, done.stdout, done.stderr), scripts, grid
-
-
 WAITS = """
 import time
 from pathlib import Path
@@ -284,24 +220,6 @@ def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts
     assert {record["status"] for record in records(folder).values()} == {"finished"}
     assert "Resumed at step" in (folder / "seed-1" / "train.log").read_text()
     assert [path.name for path in folders.iterdir()] == [folder.name]
-
-
-# The workers import the libraries again, which takes longer than all other sweeps.
-# test_search.py::test_trials_run_at_the_same_time_in_batches always tests that a launcher runs jobs at the same time,
-# each with its own folder and its share of the cores.
-@pytest.mark.slow
-def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
-    at_once: tuple[Done, Scripts, list[str]], scripts: Scripts
-) -> None:
-    done, beside, grid = at_once
-    assert "3 jobs: 2 finished, 1 failed, 0 to go" in done.stdout + done.stderr
-    both = records(sweep_folder(beside))
-    scripts.run("train", *grid, f"threads={both['optimizer.lr-0.001']['threads']}")
-    each = records(sweep_folder(scripts))
-    assert both.keys() == each.keys() == {f"optimizer.lr-{rate}" for rate in ("0.001", "0.01", "1e+30")}
-    for job in ("optimizer.lr-0.001", "optimizer.lr-0.01"):
-        assert both[job]["status"] == each[job]["status"] == "finished"
-        assert both[job]["metrics"] == each[job]["metrics"]
 
 
 def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts, finished: list[str]) -> None:
@@ -385,23 +303,44 @@ def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scri
     assert (sweep_folder(scripts) / "optimizer.lr-0.001" / "output.txt").read_text().count("epoch 11") == 1
 
 
-@pytest.mark.slow  # uses the sweep of test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one
-def test_workers_share_the_cores_and_write_into_their_own_folders(at_once: tuple[Done, Scripts, list[str]]) -> None:
-    done, scripts, _ = at_once
+# The workers import the libraries again, which takes longer than all other sweeps. test_search.py tests in a search
+# that a launcher runs jobs at the same time, each with its own folder.
+@pytest.mark.slow
+def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
+    scripts: Scripts, tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]
+) -> None:
+    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
+    workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "src" / "train.py", *grid, *workers],
+        capture_output=True,
+        text=True,
+        cwd=scripts.folder,
+        env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
+    )
     assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert "3 jobs: 2 finished, 1 failed, 0 to go" in said
     assert "1 of 3 jobs failed, the first in" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stdout + done.stderr
+    assert "Traceback" not in said
     folder = sweep_folder(scripts)
-    found = records(folder)
-    good, bad = found["optimizer.lr-0.001"], found["optimizer.lr-1e+30"]
-    assert (good["status"], bad["status"]) == ("finished", "failed")
+    both = records(folder)
+    good, bad = both["optimizer.lr-0.001"], both["optimizer.lr-1e+30"]
     assert bad["reason"].removeprefix("RunError: ") in done.stderr
     assert good["threads"] == bad["threads"] == max(1, joblib.cpu_count() // 2)
     written = (folder / "optimizer.lr-0.001" / "output.txt").read_text()
-    for line in ("Confusion matrix, validation:", "sentiment, tiny, ", "epoch 1  step 12"):
+    for line in ("Confusion matrix, validation:", "epoch 1  step 12"):
         assert line in written
-        assert line not in done.stdout + done.stderr
-    assert "optimizer.lr=0.001" in done.stdout  # in the table of the results
+        assert line not in said
+
+    alone = Scripts(tmp_path_factory.mktemp("one_by_one"))
+    alone.run("train", *grid, f"threads={good['threads']}")
+    each = records(sweep_folder(alone))
+    statuses = {f"optimizer.lr-{rate}": "finished" for rate in ("0.001", "0.01")} | {"optimizer.lr-1e+30": "failed"}
+    assert {name: record["status"] for name, record in both.items()} == statuses
+    assert {name: record["status"] for name, record in each.items()} == statuses
+    for name in ("optimizer.lr-0.001", "optimizer.lr-0.01"):
+        assert both[name]["metrics"] == each[name]["metrics"]
 
 
 def jobs_in(folder: Path, *names: str) -> list[Job]:
@@ -530,21 +469,3 @@ def test_a_line_is_written_when_one_of_several_jobs_ends(
                 assert time.monotonic() < end, caplog.messages
                 time.sleep(0.01)
     assert [line.partition(",")[0] for line in caplog.messages] == [f"2 jobs: {count} finished" for count in range(3)]
-
-
-@pytest.mark.slow  # 1.8 s; it saves time and changes no result
-@pytest.mark.parametrize(
-    ("sweeper", "counts"), [("resuming", {"jobs": 2, "train": 0}), ("basic", {"jobs": 0, "train": 2})]
-)
-def test_a_job_is_checked_once(
-    sweeper: str, counts: dict[str, int], scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checked: list[str] = []
-    for name, module in (("jobs", jobs), ("train", train)):
-        monkeypatch.setattr(module, "check", lambda config, name=name: (checked.append(name), check(config)))
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=1", "logger=none", f"hydra/sweeper={sweeper}"]
-    if sweeper == "basic":
-        grid.append("hydra.sweep.subdir=${hydra:job.num}")
-    done = scripts.run("train", *grid)
-    assert done.returncode == 0, done.stderr
-    assert {name: checked.count(name) for name in counts} == counts

@@ -30,40 +30,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tupl
     sweep = ["-m", *quick[:-1], f"sweep.name='{NAME}'", "seed=1,2"]
     done = scripts.run("train", *sweep)
     assert done.returncode == 0, done.stderr
+    assert len(list((scripts.folder / "logs" / "sweeps" / NAME).glob("*/metrics.json"))) == 2
     return scripts, sweep
 
 
-@pytest.mark.parametrize(
-    ("change", "difference"),
-    [
-        ("test=true", "test=False, which is True now"),
-        pytest.param(
-            "callbacks.early_stopping.patience=7",
-            "callbacks.early_stopping.patience=20, which is 7 now",
-            marks=pytest.mark.slow,  # the same comparison
-        ),
-        pytest.param(
-            "optimized_metric=val/loss",
-            "optimized_metric=val/accuracy, which is val/loss now",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_a_finished_job_with_other_metrics_or_callbacks_is_refused(
-    change: str, difference: str, finished: tuple[Scripts, list[str]]
+def test_an_unchanged_sweep_writes_nothing_and_one_with_other_metrics_or_callbacks_is_refused(
+    finished: tuple[Scripts, list[str]],
 ) -> None:
     scripts, sweep = finished
     before = contents(scripts.folder / "logs" / "sweeps")
-    done = scripts.run("train", *sweep, change)
-    assert done.returncode == 2
-    assert f"is a finished run with {difference}; choose another sweep.name" in done.stderr
-    assert contents(scripts.folder / "logs" / "sweeps") == before
-
-
-def test_an_unchanged_sweep_writes_nothing(finished: tuple[Scripts, list[str]]) -> None:
-    scripts, sweep = finished
-    before = contents(scripts.folder / "logs" / "sweeps")
     assert scripts.run("train", *sweep).returncode == 0
+    assert contents(scripts.folder / "logs" / "sweeps") == before
+    done = scripts.run("train", *sweep, "test=true")
+    assert done.returncode == 2
+    assert "is a finished run with test=False, which is True now; choose another sweep.name" in done.stderr
     assert contents(scripts.folder / "logs" / "sweeps") == before
 
 
@@ -90,11 +70,6 @@ def test_several_processes_are_refused_where_lightning_would_choose_ddp_by_itsel
     done = scripts.run("train", "-m", *quick, *devices, "seed=1,2", "dry_run=true")
     assert done.returncode == 2
     assert "trainer.strategy=ddp would start the complete sweep again in each process" in done.stderr
-
-
-def test_a_sweep_may_have_any_name_that_a_folder_may_have(finished: tuple[Scripts, list[str]]) -> None:
-    scripts, _ = finished
-    assert len(list((scripts.folder / "logs" / "sweeps" / NAME).glob("*/metrics.json"))) == 2
 
 
 @pytest.mark.slow  # 2 s; test_search.py has a trial that fails

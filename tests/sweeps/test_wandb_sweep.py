@@ -75,6 +75,7 @@ def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
 
 def test_there_is_a_grid_and_a_bayesian_search() -> None:
     assert {name: sweep_of(name)["method"] for name in SWEEPS} == {"grid": "grid", "bayes_hyperband": "bayes"}
+    assert list(sweep_of("grid")["parameters"]) == ["task", "model", "dropout", "context_length", "seed"]
 
 
 @OF_EVERY_SWEEP
@@ -97,22 +98,10 @@ def test_a_job_logs_to_wandb_and_leaves_the_test_split_alone(name: str) -> None:
     assert config.test is False
     assert list(config.logger) == ["wandb"]
     assert (ROOT / sweep["program"]).is_file()
-
-
-@OF_EVERY_SWEEP
-def test_the_metric_is_one_of_validation_and_goes_the_right_way(name: str) -> None:
-    metric = sweep_of(name)["metric"]
+    assert sweep["project"] == OmegaConf.load(CONFIG_DIR / "logger" / "wandb.yaml").wandb.project
+    metric = sweep["metric"]
     assert metric["name"].startswith("val/")
     assert metric["goal"] == ("minimize" if lower_is_better(metric["name"]) else "maximize")
-
-
-@OF_EVERY_SWEEP
-def test_the_project_is_the_one_that_runs_are_logged_to(name: str) -> None:
-    assert sweep_of(name)["project"] == OmegaConf.load(CONFIG_DIR / "logger" / "wandb.yaml").wandb.project
-
-
-def test_the_grid_is_over_what_everyone_sweeps_and_seeds() -> None:
-    assert list(sweep_of("grid")["parameters"]) == ["task", "model", "dropout", "context_length", "seed"]
 
 
 def test_hyperband_asks_at_least_three_times_in_a_run() -> None:

@@ -73,10 +73,7 @@ def test_a_network_is_compiled_in_place_where_it_is_wanted(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["compile=true", "compile_mode=fast"],
-            "compile_mode=fast must be null, default, reduce-overhead",
-        ),
+        (["compile=true", "compile_mode=fast"], "compile_mode=fast must be null, default, reduce-overhead"),
         (["compile_mode=default"], "compile_mode=default requires compile=true; set that too, or leave it out"),
     ],
 )

@@ -64,20 +64,6 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(
     assert checkpoints == {"best.ckpt", "last.ckpt", "previous.ckpt"}
 
 
-@pytest.mark.slow  # 3 s; the test above trains in two processes, and those below check the strategies of sweeps
-def test_jobs_of_a_sweep_have_two_processes_each(scripts: Scripts, tiny_training: list[str]) -> None:
-    quick = ["logger=none", "trainer.max_steps=2", "sweep.name=mine"]
-    done = scripts.run_alone("train", "-m", *tiny_training, *quick, "trainer=ddp_sim", "seed=1,2")
-    assert done.returncode == 0, done.stderr
-    found = records(scripts.folder / "logs" / "sweeps" / "mine")
-    assert [(name, record["status"], record["steps"]) for name, record in found.items()] == [
-        ("seed-1", "finished", 2),
-        ("seed-2", "finished", 2),
-    ]
-    assert found["seed-1"]["metrics"] != found["seed-2"]["metrics"]
-    assert "2 jobs: 2 finished, 0 failed, 0 to go" in done.stdout + done.stderr
-
-
 def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_starts_them(
     scripts: Scripts, tiny_training: list[str]
 ) -> None:

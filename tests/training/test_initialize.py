@@ -105,12 +105,15 @@ def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, s
     assert f"{len(after)} weights copied; not copied: none" in caplog.text
 
 
-def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None:
+@pytest.mark.parametrize("tied", [False, True])
+def test_characters_that_both_know_keep_their_rows(tied: bool, saved: Saved, caplog) -> None:
     """The other vocabulary has them at other ids; the other words keep their new random vectors."""
     theirs, ours = characters("acegikm"), characters("abcdefghi")
-    given = saved(generation(theirs, 0), theirs)
+    given = saved(generation(theirs, 0, tie_embeddings=tied), theirs)
+    module = generation(ours, 1, tie_embeddings=tied)
     with caplog.at_level(logging.INFO):
-        before, after = initialized(saved, generation(ours, 1), ours)
+        before, after = initialized(saved, module, ours)
+    assert (module.network.head.weight is module.network.embedding.weight) is tied
     shared = set(theirs.words) & set(ours.words)
     assert shared == {"\ufffd", *"acegi"}
     for name in (EMBEDDING, HEAD, BIAS):
@@ -119,25 +122,6 @@ def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None
             assert torch.equal(after[name][row], expected), (name, word)
     assert torch.equal(after[QUERY.format(1)], given[QUERY.format(1)])
     assert "init_from: the other run has 6 of 10 words" in caplog.text
-
-
-def test_tied_embeddings_stay_tied_and_take_the_shared_rows(saved: Saved) -> None:
-    theirs, ours = characters("acegikm"), characters("abcdefghi")
-    given = saved(generation(theirs, 0, tie_embeddings=True), theirs)
-    module = generation(ours, 1, tie_embeddings=True)
-    _, after = initialized(saved, module, ours)
-    assert module.network.head.weight is module.network.embedding.weight
-    for word in "acegi":
-        row, other_row = ours.words.index(word), theirs.words.index(word)
-        assert torch.equal(after[EMBEDDING][row], given[EMBEDDING][other_row])
-
-
-def test_a_vocabulary_with_nothing_in_common_starts_anew(saved: Saved) -> None:
-    theirs, ours = characters("abc", None), characters("xyzw", None)
-    saved(generation(theirs, 0), theirs)
-    before, after = initialized(saved, generation(ours, 1), ours)
-    for name in (EMBEDDING, HEAD, BIAS):
-        assert torch.equal(after[name], before[name])
 
 
 @pytest.mark.parametrize("length", [13, 29, 7])

@@ -95,26 +95,23 @@ def test_the_best_checkpoint_counts_if_it_is_newer(interrupted: Path) -> None:
     assert find(interrupted).path.name == "best.ckpt"
 
 
-def test_a_checkpoint_in_the_middle_of_a_step_does_not_count(interrupted: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [("batches", r"last\.ckpt is missing, previous\.ckpt is missing"), ("no place", r"best\.ckpt is damaged")],
+)
+def test_a_checkpoint_in_the_middle_of_a_step_or_without_its_place_in_an_epoch_does_not_count(
+    change: str, message: str, interrupted: Path
+) -> None:
     checkpoints = interrupted / "checkpoints"
     content = read_checkpoint(checkpoints / "best.ckpt")
-    num_batches = content["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["ready"]
-    content["firstlight"]["config"]["trainer"]["accumulate_grad_batches"] = num_batches + 1
+    progress = content["loops"]["fit_loop"].pop("epoch_loop.batch_progress")
+    if change == "batches":
+        content["loops"]["fit_loop"]["epoch_loop.batch_progress"] = progress
+        content["firstlight"]["config"]["trainer"]["accumulate_grad_batches"] = progress["current"]["ready"] + 1
     torch.save(content, checkpoints / "best.ckpt")
     for name in ("last.ckpt", "previous.ckpt"):
         lose(checkpoints / name)
-    with pytest.raises(UserError, match=r"last\.ckpt is missing, previous\.ckpt is missing"):
-        find(interrupted)
-
-
-def test_a_checkpoint_without_its_place_in_an_epoch_does_not_count(interrupted: Path) -> None:
-    checkpoints = interrupted / "checkpoints"
-    content = read_checkpoint(checkpoints / "best.ckpt")
-    del content["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-    torch.save(content, checkpoints / "best.ckpt")
-    for name in ("last.ckpt", "previous.ckpt"):
-        lose(checkpoints / name)
-    with pytest.raises(UserError, match=r"best\.ckpt is damaged"):
+    with pytest.raises(UserError, match=message):
         find(interrupted)
 
 

@@ -10,29 +10,10 @@ import yaml
 
 from tests_support import Scripts
 
-KEYS = {
-    "task",
-    "model",
-    "dropout",
-    "context_length",
-    "seed",
-    "overrides",
-    "status",
-    "data",
-    "parameters",
-    "seconds",
-    "tokens_per_second",
-    "threads",
-    "versions",
-    "git",
-    "checkpoint",
-    "metrics",
-}
-
 
 def test_a_run_records_what_it_was_and_what_came_of_it(trained: Callable[[str], Path], reviews_folder: Path) -> None:
     record = json.loads((trained("stars") / "metrics.json").read_text())
-    assert record.keys() >= KEYS
+    assert record.keys() >= {"overrides", "parameters", "threads", "versions", "git", "checkpoint"}
     assert (record["task"], record["model"], record["status"]) == ("stars", "tiny", "finished")
     assert (record["context_length"], record["seed"], record["dropout"]) == (23, 1, 0.3)
     assert "context_length=23" in record["overrides"]
@@ -46,13 +27,6 @@ def test_a_run_records_what_it_was_and_what_came_of_it(trained: Callable[[str], 
         assert metric in record["metrics"]
 
 
-def test_the_metrics_are_those_of_the_best_checkpoint(trained: Callable[[str], Path]) -> None:
-    run = trained("stars")
-    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    best = max(line["val/accuracy"] for line in history if "val/accuracy" in line)
-    assert json.loads((run / "metrics.json").read_text())["metrics"]["val/accuracy"] == pytest.approx(best)
-
-
 def test_the_history_has_steps_seconds_and_metrics(trained: Callable[[str], Path]) -> None:
     history = [json.loads(line) for line in (trained("stars") / "history.jsonl").read_text().splitlines()]
     assert all({"step", "seconds"} <= line.keys() for line in history)
@@ -60,6 +34,8 @@ def test_the_history_has_steps_seconds_and_metrics(trained: Callable[[str], Path
     assert [line["step"] for line in history if "val/loss" in line] == [14, 29]
     seconds = [line["seconds"] for line in history]
     assert seconds == sorted(seconds)
+    best = max(line["val/accuracy"] for line in history if "val/accuracy" in line)
+    assert json.loads((trained("stars") / "metrics.json").read_text())["metrics"]["val/accuracy"] == pytest.approx(best)
 
 
 def test_a_binary_run_leaves_out_three_stars(trained: Callable[[str], Path]) -> None:
@@ -84,18 +60,10 @@ def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
         "vocabulary.txt",
     ):
         assert (run / name).stat().st_size > 0
-
-
-def test_the_saved_config_is_resolved(trained: Callable[[str], Path]) -> None:
-    config = yaml.safe_load((trained("stars") / "config.yaml").read_text())
-    assert config["model"]["context_length"] == 23
-    assert "${" not in (trained("stars") / "config.yaml").read_text()
-
-
-def test_the_last_checkpoint_holds_plain_tensors(trained: Callable[[str], Path]) -> None:
-    checkpoint = torch.load(trained("stars") / "checkpoints" / "last.ckpt", weights_only=True)
-    assert all(isinstance(weight, torch.Tensor) for weight in checkpoint["state_dict"].values())
-    assert sum(weight.numel() for weight in checkpoint["state_dict"].values()) > 1000
+    assert "${" not in (run / "config.yaml").read_text()
+    assert yaml.safe_load((run / "config.yaml").read_text())["model"]["context_length"] == 23
+    weights = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    assert all(isinstance(weight, torch.Tensor) for weight in weights.values())
 
 
 def test_everything_lies_below_the_log_folder(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -248,46 +216,6 @@ def test_a_run_that_trained_no_step_is_not_finished(scripts: Scripts, tiny_train
     assert json.loads((scripts.newest_run() / "metrics.json").read_text())["status"] == "failed"
 
 
-# "none" leaves out what either of the others has.
-@pytest.mark.parametrize(
-    "callbacks", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in ("checkpoint", "early_stopping"))]
-)
-def test_one_callback_alone_will_do(callbacks: str, scripts: Scripts, tiny_training: list[str]) -> None:
-    run = scripts.train(*tiny_training, f"callbacks={callbacks}", "trainer.max_epochs=1", "logger=none", "test=false")
+def test_a_training_needs_no_callback(scripts: Scripts, tiny_training: list[str]) -> None:
+    run = scripts.train(*tiny_training, "callbacks=none", "trainer.max_epochs=1", "logger=none", "test=false")
     assert "val/accuracy" in json.loads((run / "metrics.json").read_text())["metrics"]
-
-
-@pytest.mark.slow  # 0.3 s; Lightning's own arithmetic
-def test_mixed_precision_trains_with_clipping(scripts: Scripts, tiny_training: list[str]) -> None:
-    (scripts.folder / "seen.py").write_text(
-        "import torch\nfrom lightning.pytorch import Callback\n"
-        "class Seen(Callback):\n"
-        "    def on_train_batch_start(self, trainer, module, *_):\n"
-        "        module.network.register_forward_hook(lambda *_: self.types.add(torch.is_autocast_enabled('cpu')))\n"
-        "    types = set()\n"
-        "    def on_before_optimizer_step(self, trainer, module, optimizer):\n"
-        "        self.trainer = trainer\n"
-        "    def on_train_batch_end(self, trainer, module, *_):\n"
-        "        norm = torch.stack([p.grad.norm() for p in module.parameters() if p.grad is not None]).norm()\n"
-        "        assert self.types == {True}\n"
-        "        assert norm <= 1.0001e-3, norm\n"
-        "    def on_fit_end(self, trainer, module):\n"
-        "        open('seen', 'w').close()\n"
-    )
-    watch = ["++callbacks.seen._target_=seen.Seen", "trainer.gradient_clip_val=1e-3"]
-    scripts.train(*tiny_training, "trainer.precision=bf16-mixed", "trainer.max_steps=2", "test=false", *watch)
-    assert (scripts.folder / "seen").exists()
-
-
-@pytest.mark.slow  # 0.9 s; test_read_a_run.py evaluates runs
-def test_a_run_of_a_single_file_can_be_evaluated(scripts: Scripts, reviews_folder: Path) -> None:
-    (scripts.folder / "mine.jsonl").write_bytes((reviews_folder / "train.jsonl").read_bytes())
-    quick = ["trainer.max_steps=5", "++callbacks.confusion_matrix=null", "logger=none"]
-    run = scripts.train("task=reviews", "data.path=mine.jsonl", "model=tiny", *quick)
-    done = scripts.run("evaluate", str(run))
-    assert done.returncode == 0, done.stderr
-    found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
-    assert found["rows"] == 60
-    assert found["metrics"]["test/loss"] == pytest.approx(
-        json.loads((run / "metrics.json").read_text())["metrics"]["test/loss"], rel=1e-5
-    )

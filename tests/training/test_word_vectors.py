@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 import firstlight
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.options import Architecture, ClassifierConfig
+from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Labels
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
@@ -144,41 +144,12 @@ def test_only_the_training_rows_that_are_used_are_counted(tmp_path: Path) -> Non
     assert_close(rows_of(network.embedding), torch.where(known[:, None], expected, before))
 
 
-def test_an_unknown_word_is_no_neighbour_and_keeps_the_places_beside_it(tmp_path: Path) -> None:
-    """Of "some good dog and some bad cat" here "good dog and" and "bad cat" are left."""
-    data = text_data(ReviewData, tmp_path, tokenizer=TokenizerOptions(min_document_frequency=2))
-    words = data.tokenizer.words
-    assert set(words[2:]) == {"the", "film", "was", "good", "bad", "and", "cat", "dog"}
-    network = network_for(data)
-    before = rows_of(network.embedding)
-    set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
-    expected = torch.from_numpy(counted(TRAINING, words, 1))
-    assert_close(rows_of(network.embedding)[2:], expected[2:])
-    assert torch.equal(rows_of(network.embedding)[:2], before[:2])
-
-
-def test_a_log_line_says_how_many_words_and_tokens_have_a_vector(data: TableData, caplog) -> None:
-    with caplog.at_level(logging.INFO):
-        set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
-    tokens = [word for text in TRAINING for word in text.split()]
-    words = set(tokens)
-    assert (len(words), len(tokens)) == (14, 32)
-    line = "vectors=cooccurrence, embedding: 13 of 14 words have a vector (96.9% of the training tokens)"  # 31 of 32
-    assert caplog.messages.count(line) == 1
-
-
 def test_texts_of_single_words_have_no_counted_vectors(tmp_path: Path) -> None:
     data = text_data(ReviewData, tmp_path, ["one", "two", "three", "four"])
     with pytest.raises(
         UserError, match=r"^vectors=cooccurrence: none of the \d+ words has a vector; use longer texts$"
     ):
         set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
-
-
-def test_more_components_than_words_are_refused(data: TableData) -> None:
-    network = network_for(data, ClassifierConfig(dim=20, num_heads=1, architecture=Architecture.bag_of_words))
-    with pytest.raises(UserError, match=r"^model\.dim=20 is too large for a vocabulary of 16 words"):
-        set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
 
 
 # --- from a file ---
@@ -231,7 +202,10 @@ def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatc
         from_file(folder / f"glove.6B.{width}d.txt", {"good": [width] * width, "bad": [0.5] * width})
     network = network_for(data)
     set_vectors(VectorOptions(VectorsKind.glove), network, data)
-    assert rows_of(network.embedding)[data.tokenizer.words.index("good")].tolist() == [3, 3, 3]
+    good = data.tokenizer.words.index("good")
+    assert rows_of(network.embedding)[good].tolist() == [3, 3, 3]
+    set_vectors(from_file(tmp_path / "v.txt", {"good": [4, 5, 6]}, kind=VectorsKind.glove), network, data)
+    assert rows_of(network.embedding)[good].tolist() == [4, 5, 6]  # vectors.path goes before the folder
 
 
 @pytest.mark.parametrize("has_folder", [False, True])
@@ -245,15 +219,6 @@ def test_glove_that_is_not_there_is_refused_with_what_to_do(
         from_file(tmp_path / "data" / "glove" / "glove.6B.30d.txt", {"good": [1] * 30})
     with pytest.raises(UserError, match=r"^vectors=glove: no file such as glove\.6B\.3d\.txt in the folder glove of "):
         set_vectors(VectorOptions(VectorsKind.glove), network_for(data), data)
-
-
-def test_a_path_goes_before_the_folder_of_glove(tmp_path: Path, data: TableData, monkeypatch) -> None:
-    (tmp_path / "glove").mkdir()
-    monkeypatch.setenv("FIRSTLIGHT_DATA", str(tmp_path))
-    from_file(tmp_path / "glove" / "glove.6B.3d.txt", {"good": [1, 2, 3]})
-    network = network_for(data)
-    set_vectors(from_file(tmp_path / "v.txt", {"good": [4, 5, 6]}, kind=VectorsKind.glove), network, data)
-    assert rows_of(network.embedding)[data.tokenizer.words.index("good")].tolist() == [4, 5, 6]
 
 
 # --- none ---
@@ -422,19 +387,6 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
     vectors.unlink()
     prediction = firstlight.load(run).predict("not good")
     assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.slow  # 0.6 s; a run with vectors that stay is tested above
-def test_a_run_changes_its_vectors_and_counts_them_among_its_parameters(scripts: Scripts, training: list[str]) -> None:
-    training = [*training, "vectors=cooccurrence", "trainer.max_steps=4", "test=false"]
-    run = scripts.train(*training)
-    words = words_of(run)
-    assert json.loads((run / "metrics.json").read_text())["parameters"] == len(words) * 6 + 6 * 5 + 5
-    still = scripts.train(*training, "vectors.trained=false")
-    good = words.index("good")
-    assert not torch.isclose(weight_of(run)[good], weight_of(still)[good]).any()
-    # vectors.std is model.embedding_std unless one says otherwise
-    assert weight_of(still)[2:].std(correction=0).item() == pytest.approx(0.1, rel=0.02)
 
 
 # --- mistakes ---
