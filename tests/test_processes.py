@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from processes import CAN_FORK, SERVER, ForkedProcess, ForkServer
-from tests_support import Done, Scripts, children_of, environment, fork_server, wait_until
+from tests_support import Done, Scripts, children_of, environment, fork_server
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes require Linux")
 Start = Callable[..., ForkedProcess]
@@ -169,25 +169,6 @@ def test_a_signal_ends_a_process_or_is_what_its_handler_makes_of_it(number: sign
         process.send_signal(number)
         assert process.wait(timeout=60) == (9 if program else -number)
         process.send_signal(number)  # the process has ended; this is not an error
-
-
-def test_an_end_is_waited_for_no_longer_than_asked(start: Start, tmp_path: Path) -> None:
-    program = (
-        "import pathlib, sys, time\n"
-        "print('x' * 200_000, file=sys.stderr)\n"
-        "print('y' * 200_000, flush=True)\n"
-        "pathlib.Path('written').touch()\n"
-        "time.sleep(60)"
-    )
-    process = start(program)
-    for wait in (process.wait, process.communicate):
-        with pytest.raises(subprocess.TimeoutExpired):
-            wait(timeout=0.05)
-    assert process.poll() is None
-    wait_until((tmp_path / "written").exists, process)
-    process.terminate()
-    assert process.communicate(timeout=60) == ("y" * 200_000 + "\n", "x" * 200_000 + "\n")
-    assert process.returncode == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("fresh", [False, True])

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier import baseline as baseline_classifier
-from firstlight.commands import baseline
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
@@ -90,14 +88,6 @@ def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews
     _, record = measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder), "--max-words", "7")
     assert record["parameters"] == 7 + 1
     assert "max_words=7" in record["overrides"]
-    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, max_features=7)
-    (texts, labels), (others, targets) = (reviews(reviews_folder, split) for split in ("train", "validation"))
-    kept, measured_rows = ([i for i, each in enumerate(found) if each != 2] for found in (labels, targets))
-    model = LogisticRegression(C=record["chosen"]["C"], max_iter=1000)
-    model.fit(vectorizer.fit_transform([texts[i] for i in kept]), [labels[i] > 2 for i in kept])
-    answers = [targets[i] > 2 for i in measured_rows]
-    found = model.score(vectorizer.transform([others[i] for i in measured_rows]), answers)
-    assert record["metrics"]["val/accuracy"] == pytest.approx(found)
 
 
 def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]) -> None:
@@ -118,21 +108,6 @@ def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[
         assert sum(int(cell["count"]) for cell in cells) == record["data"]["rows"][split]
         assert hits / record["data"]["rows"][split] == pytest.approx(record["metrics"][f"{stage}/accuracy"])
         assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
-
-
-@pytest.mark.slow  # 1.3 s; test_the_test_split_is_read_after_the_choice tests the same
-def test_the_test_split_decides_nothing(stars: tuple[Path, dict], reviews_folder: Path, scripts: Scripts) -> None:
-    other = scripts.folder / "other"
-    shutil.copytree(reviews_folder, other)
-    texts, labels = reviews(other, "test")
-    turned = [{"text": f"{text} quux", "label": 4 - label} for text, label in zip(texts, labels, strict=True)]
-    (other / "test.jsonl").write_text("\n".join(map(json.dumps, turned)) + "\n", encoding="utf-8")
-    _, first = stars
-    _, second = measured(scripts, "--task", "stars", "--data.path", str(other))
-    assert second["chosen"] == first["chosen"]
-    assert second["tried"] == first["tried"]
-    assert second["parameters"] == first["parameters"]
-    assert second["metrics"]["test/accuracy"] != first["metrics"]["test/accuracy"]
 
 
 def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
@@ -172,32 +147,6 @@ def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts)
     assert outcomes.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
     assert outcomes.predicted.tolist() == [0, 0, 1, 1, 0]
     assert "other.labels=binary" in record["overrides"]
-
-
-@pytest.mark.slow  # 0.9 s; test_evaluate.py and test_card_data.py read the same options
-def test_options_of_the_data_mean_what_they_mean_in_training(scripts: Scripts) -> None:
-    """Use columns, stars from 1, fewer training rows and splits of one file, as in a training."""
-    lines = ["body,score"] + [
-        f"{word} thing number {number},{1 + number % 5}"
-        for number, word in zip(range(100), ["awful", "bad", "so so", "good", "great"] * 20, strict=True)
-    ]
-    (scripts.folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _, record = measured(
-        *(scripts, "--task", "stars", "--data.path", "mine.csv", "--data.text-column", "body"),
-        *("--data.label-column", "score", "--data.lowest-label", "1", "--data.max-train-rows", "60"),
-    )
-    run = scripts.train(
-        *("task=stars", "data.path=mine.csv", "data.text_column=body", "data.label_column=score"),
-        *("data.lowest_label=1", "data.max_train_rows=60", "model=tiny", "trainer.max_steps=1", "data.batch_size=8"),
-        "++callbacks.confusion_matrix=null",
-    )
-    training = json.loads((run / "metrics.json").read_text())
-    assert record["data"] == training["data"]
-    assert record["data"]["rows"] == {"train": 60, "validation": 10, "test": 10}
-    assert record["metrics"]["test/accuracy"] == 1
-    expected = {"path": "mine.csv", "source": "auto", "text_column": "body", "label_column": "score"}
-    expected |= {"lowest_label": "1", "max_train_rows": "60"}
-    assert set(record["overrides"]) == {"task=stars", *(f"data.{name}={value}" for name, value in expected.items())}
 
 
 @pytest.mark.slow  # 0.5 s; a rare case
@@ -343,12 +292,6 @@ def test_a_task_with_other_data_has_no_baseline(scripts: Scripts) -> None:
     assert {"sentiment", "stars", "reviews", "review_text", "names", "text"} <= set(listed)
     assert "translation" not in listed
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("task", ["sentiment", "names", "review_text"])
-def test_the_list_of_baselines_is_right_about_the_data_of_a_task(task: str) -> None:
-    config, _ = baseline.compose(baseline.BaselineOptions(task))
-    assert baseline._target_of(task) == config.data._target_
 
 
 def test_what_answers_a_mistake_imports_no_torch() -> None:

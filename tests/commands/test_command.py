@@ -22,6 +22,10 @@ from firstlight.terminal_text import say
         (UserError("seed=-1 must be\nat least 0"), 2, "error: seed=-1 must be at least 0\n"),
         (RunError("the loss is nan"), 1, "error: the loss is nan\n"),
         (MemoryError(), 1, "error: the memory is used up (MemoryError: ); use smaller batches or a smaller model\n"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, "error: the memory is used up"),
+        (OSError(errno.ENOSPC, "No space left on device", "last.ckpt"), 1, "the disk is full"),
+        (OSError(errno.EFBIG, "File too large"), 1, "a file is too large"),
+        (OSError(errno.EROFS, "Read-only file system", "/run"), 2, "/run: Read-only file system; name another place"),
         (KeyboardInterrupt(), 130, "error: interrupted\n"),
         (Interrupted(signal.SIGTERM), 143, ""),
         (Interrupted(signal.SIGINT), 130, ""),
@@ -36,7 +40,9 @@ def test_each_end_has_its_exit_code(
     with pytest.raises(SystemExit) as ended:
         run(main)
     assert ended.value.code == code
-    assert capsys.readouterr().err == message
+    line = capsys.readouterr().err
+    assert message in line
+    assert line.count("\n") == (1 if message else 0)
 
 
 def test_a_very_long_message_keeps_its_beginning_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,34 +57,6 @@ def test_a_very_long_message_keeps_its_beginning_and_its_end(capsys: pytest.Capt
     assert line.startswith("error: data.csv:1: the column 'text' does not exist; the columns are x")
     assert line.endswith("x; check the name\n")
     assert len(line) < 2100
-
-
-def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def main() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", "last.ckpt")
-
-    with pytest.raises(SystemExit) as ended:
-        run(main)
-    assert ended.value.code == 1
-    assert "the disk is full" in capsys.readouterr().err
-
-
-def test_a_limit_of_the_size_of_files_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def main() -> None:
-        raise OSError(errno.EFBIG, "File too large")
-
-    with pytest.raises(SystemExit):
-        run(main)
-    assert "a file is too large" in capsys.readouterr().err
-
-
-def test_memory_that_torch_cannot_allocate_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    import torch
-
-    with pytest.raises(SystemExit):
-        run(lambda: torch.empty(2**60, dtype=torch.uint8))
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: the memory is used up")
 
 
 def test_a_current_folder_that_was_removed_is_reported_in_one_line(

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_type_hints
 import pytest
 
 from firstlight.__main__ import COMMANDS
-from firstlight.command_options import EXAMPLES, _metavar, parse, refuse_keys
+from firstlight.command_options import EXAMPLES, parse, refuse_keys
 from firstlight.errors import UserError
 from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import captured
@@ -107,11 +107,6 @@ def test_several_texts_may_have_equals_signs() -> None:
     refuse_keys(["latest", "--text", "a", "input=b"], predict.PredictOptions, "predict")
     with pytest.raises(UserError, match="write --input b"):
         refuse_keys(["latest", "input=b"], predict.PredictOptions, "predict")
-
-
-def test_the_values_of_compare_and_group_by_have_names() -> None:
-    assert _metavar("compare", str) == "RUN"
-    assert _metavar("group_by", list[str]) == "KEY [KEY ...]"
 
 
 def test_a_second_parse_adds_nothing_to_the_options(monkeypatch: pytest.MonkeyPatch) -> None:

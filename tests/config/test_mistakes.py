@@ -11,71 +11,48 @@ from tests_support import ROOT, Scripts
 TASKS = "choices, masked_reviews, movies, names, review_text, reviews, sentiment, shakespeare, stars, text, translation"
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
-    "+dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
-    "+data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
     "+model.foo.bar=3": "model.foo is not a key of the configuration",
     "+trainer.precision=16": "+trainer.precision=16: the key exists; write trainer.precision=16, without the +\n",
-    "trainer.max_epoch=3": "trainer.max_epoch is not a key of the configuration; did you mean trainer.max_epochs",
-    "modle=small": "modle is not a key of the configuration; did you mean",
     "task=sentimet": f"task=sentimet: no such choice; did you mean task=sentiment? The choices are {TASKS}",
-    "task=xyzzz": f"task=xyzzz: no such choice; the choices are {TASKS}",
     "experiment=post/starz": "experiment=post/starz: no such choice; did you mean experiment=post/stars? `--help",
     "lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",
-    "+lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",
-    "model.optimizer.lr=0.1": "model.optimizer is not a key of the configuration; did you mean optimizer.lr?\n",
-    "lr_scheduler=cosine": "lr_scheduler is not a key of the configuration; did you mean schedule?\n",
     "dropout=0,0.1": "dropout=0,0.1: several values require -m, which runs every combination; add -m\n",
     "data.class_names=good": "data.class_names=good: the value must be a list; write data.class_names=[good]\n",
     "model.dim=abc": "model.dim=abc: Value 'abc' of type 'str' could not be converted to Integer",
     "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
-    "dropout=null": "dropout=null: field 'dropout' is not Optional",
     "dropout=1.5": "dropout=1.5 must be at least 0 and below 1",
+    "model.dim=50 model.num_heads=3": "model.dim=50 is not divisible by model.num_heads=3; set model.head_dim, or",
     "optimizer.lr=fast": "error: optimizer.lr=fast must be a number\n",
-    "seed=-1": "seed=-1 must be at least 0",
     "experiment=post/stars model=large": "because experiment=post/stars and its files set model.dim=32; leave it out",
-    "data.batch_size=0": "data.batch_size=0 must be at least 1",
     "tokenizer.max_size=2": "tokenizer.max_size=2 must be at least 3",
-    "optimized_metric=accuracy": "optimized_metric=accuracy is not measured in validation",
     "optimized_metric=val/acuracy": "; did you mean optimized_metric=val/accuracy? There are ",
-    "hydra.sweeper.ntrials=10": "is not a key of the configuration; did you mean hydra.sweeper.n_trials",
     "hydra.sweeper.pruner.warmup=3": "to pass it to the class, write +hydra.sweeper.pruner.warmup\n",
     "optimizer.lr=interval(0.1)": "optimizer.lr=interval(0.1) is not a range; write optimizer.lr='interval(0.1, ",
     "tags=['']": "tags='' must be a text of 1 to 64 printable characters",
     "tags=['a\x07b']": r"tags='a\x07b' must be a text of 1 to 64 printable characters",
-    f"tags=[{'a' * 10_000}]": f"tags='{'a' * 40}' must be a text of 1 to 64 printable characters",
-    "logger=wandb logger.wandb.tags=[3]": "logger.wandb.tags='3' must be a text of 1 to 64",
-    "logger=wandb logger.wandb.name=''": "logger.wandb.name='' must be a text of 1 to 128 printable characters",
     f"logger=wandb logger.wandb.group={'a' * 129}": "must be a text of 1 to 128 printable characters",
     "optimized_mode=up": "optimized_mode=up must be auto, min or max",
     "data.path=nowhere.csv": "data.path=nowhere.csv: the file or folder does not exist",
-    "data.path=https://example.org/a.csv": "is a URL; download the file first",
     "data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
-    "task=text data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
     "task=translation data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
     "task=reviews": "data.path is not set; set it to a file of labelled texts, as in data.path=my.csv, or choose",
     "task=text": "data.path is not set; set it to a text file, as in data.path=my_novel.txt",
     "task=names tokenizer=word tokenizer.punctuation=false": "tokenizer.punctuation=false removes marks,",
     "tokenizer=char": "tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews",
-    "task=text data.path=nowhere.txt": "data.path=nowhere.txt: the file or folder does not exist",
     "task=text data.path=https://example.org/a.txt": "is a URL; download the file first, or set data.url",
     "task=names data.separator=ab": "data.separator=ab must be one character",
     "task=names data.validation_fraction=0": "data.validation_fraction=0.0 must lie between 0 and 0.5",
-    "task=names context_length=1": "context_length=1 must be at least 2 for a generator",
     "task=names tokenizer.unknown_symbol=xy": "tokenizer.unknown_symbol=xy must be one character, or null",
     "task=translation tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word",
-    "task=translation context_length=1": "context_length=1 must be at least 2, for one word and the end",
     "init_from=nowhere": "nowhere: the run folder does not exist",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "resume: a value is missing; write resume=auto\n",
     "--task stars": "--task stars: train takes key=value, without dashes; write task=stars\n",
     "data.num_workers=4": "error: data.num_workers was removed; leave it out\n",
     "model.evidence=true": "error: model.evidence was renamed; write data.evidence",
-    "+model.evidence_pairs=3": "error: model.evidence_pairs was renamed; write data.evidence_pairs",
     "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",
-    "data.evidence_shrinkage=inf": "data.evidence_shrinkage=inf must be a finite number above 0",
     "model=logistic data.evidence=true": "data.evidence=true does not apply to model.architecture=logistic; set data.",
-    "task=review_text data.evidence=true": "data.evidence is not a key of the configuration",
     "task=masked_reviews data.label_column=score": "data.label_column is not a key of the configuration",
 }
 
@@ -100,23 +77,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(argument: str, scripts: Scripts) 
     assert not (scripts.folder / "logs").exists()
 
 
-def test_an_impossible_combination_names_the_keys_and_the_remedy(scripts: Scripts) -> None:
-    done = scripts.run("train", "model.dim=50", "model.num_heads=3")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "error: model.dim=50 is not divisible by model.num_heads=3; set model.head_dim, or use 2 or 5 heads\n"
-    )
-
-
 # `firstlight train`, which calls the same function as src/train.py, answers a wrong key and --help without torch in
 # test_main.py::test_an_answer_does_not_wait_for_what_it_does_not_need.
-@pytest.mark.parametrize(
-    "argument",
-    ["model.dim=50", *(pytest.param(argument, marks=pytest.mark.slow) for argument in ("dropuot=0.2", "--help"))],
-)
-def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> None:
+def test_an_answer_does_not_wait_for_torch(scripts: Scripts) -> None:
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", str(ROOT / "src" / "train.py"), argument, "model.num_heads=3"],
+        [sys.executable, "-X", "importtime", str(ROOT / "src" / "train.py"), "model.dim=50", "model.num_heads=3"],
         capture_output=True,
         text=True,
         cwd=scripts.folder,

@@ -22,11 +22,9 @@ def checked(*, train: bool = True, **trainer: Any) -> None:
     ("trainer", "message"),
     [
         ({"val_check_interval": 0}, "trainer.val_check_interval=0 must be a share of an epoch above 0, or a number"),
-        ({"val_check_interval": -0.5}, "trainer.val_check_interval=-0.5 must be a share"),
         ({"check_val_every_n_epoch": 0}, "trainer.check_val_every_n_epoch=0 must be at least 1"),
         ({"accumulate_grad_batches": 0}, "trainer.accumulate_grad_batches=0 must be at least 1"),
         ({"max_steps": 0}, "trainer.max_steps=0 would train nothing; set a larger number, or train=false"),
-        ({"max_epochs": 0}, "trainer.max_epochs=0 would train nothing"),
         ({"limit_train_batches": 0.0}, "trainer.limit_train_batches=0 would train nothing"),
         ({"max_epochs": 1.5}, "trainer.max_epochs=1.5 must be a whole number"),
         ({"devices": 5}, "trainer.devices=5: a CPU is one device, and 5 processes would share its cores; set threads="),
@@ -103,10 +101,7 @@ TRAINER, EARLY = {"_target_": "lightning.pytorch.Trainer"}, {"_target_": "lightn
     [
         ("optimizer", ADAMW | {"lr": "fast"}, "optimizer.lr=fast must be a number"),
         ("optimizer", ADAMW | {"weight_decay": True}, "optimizer.weight_decay=true must be a number"),
-        ("optimizer", ADAMW | {"betas": "x"}, "optimizer.betas=x must be a list of numbers"),
         ("optimizer", ADAMW | {"betas": [0.9, "x"]}, "optimizer.betas=[0.9,x] must be a list of numbers"),
-        ("schedule", COSINE | {"warmup_steps": "x"}, "schedule.warmup_steps=x must be a number"),
-        ("trainer", TRAINER | {"gradient_clip_val": "x"}, "trainer.gradient_clip_val=x must be a number"),
         ("callbacks", {"early": EARLY | {"patience": "x"}}, "callbacks.early.patience=x must be a number"),
     ],
 )

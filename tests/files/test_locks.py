@@ -14,7 +14,6 @@ import pytest
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.runs.folder import LOCK, RunFolder
-from tests_support import Scripts
 
 
 def test_readers_do_not_make_a_start_fail(tmp_path: Path) -> None:
@@ -123,11 +122,3 @@ def test_without_locks_the_owner_renews_its_file(owner: Path, tmp_path: Path, mo
         renewed.clear()
         assert renewed.wait(10)
         assert owner.stat().st_mtime > 0
-
-
-def test_without_locks_a_training_runs_and_is_resumed(owner: Path, scripts: Scripts, tiny_training: list[str]) -> None:
-    run = scripts.train(*tiny_training, "trainer.max_steps=2", "logger=none")
-    done = scripts.run("train", f"resume={run}", "trainer.max_steps=3")
-    assert done.returncode == 0, done.stderr
-    assert RunFolder(run).read()["steps"] == 3
-    assert not (run / owner.name).exists()

@@ -46,10 +46,7 @@ def lines(path: Path) -> list[int]:
 def test_csv_rows_are_read_by_their_header(make):
     path = make("reviews.csv", 'text,label\nGood.,4\n"Bad, ""really""",0\n')
     assert values(path) == [{"text": "Good.", "label": "4"}, {"text": 'Bad, "really"', "label": "0"}]
-
-
-def test_tsv_rows_are_separated_by_tabs(make):
-    assert values(make("reviews.tsv", "text\tlabel\nBad, really\t0\n")) == [{"text": "Bad, really", "label": "0"}]
+    assert list(values(path, "label", "text")[1]) == ["label", "text"]
 
 
 def test_a_quoted_new_line_belongs_to_its_field(make):
@@ -80,20 +77,13 @@ def test_parquet_rows_are_read_with_their_types(tmp_path):
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
     assert values(path) == REVIEWS
     assert lines(path) == [1, 2]
+    assert list(values(path, "label", "text")[1]) == ["label", "text"]
 
 
 def test_parquet_rows_are_numbered_across_batches(tmp_path):
     path = tmp_path / "numbers.parquet"
     parquet.write_table(pa.table({"number": range(1, 5004)}), path, row_group_size=1009)
     assert all(row.line == row.values["number"] for row in read_rows(path))
-
-
-def test_only_the_columns_asked_for_are_read_and_in_that_order(make, tmp_path):
-    parquet.write_table(pa.Table.from_pylist(REVIEWS), tmp_path / "r.parquet")
-    make("r.jsonl", "\n".join(map(json.dumps, REVIEWS)))
-    make("r.csv", 'id,text,label\n2,Good.,4\n3,"Bad, really",0\n')
-    for name in ("r.parquet", "r.jsonl", "r.csv"):
-        assert list(values(tmp_path / name, "label", "text")[1]) == ["label", "text"]
 
 
 def test_blank_lines_are_skipped_but_counted(make):
@@ -118,7 +108,6 @@ def test_rows_are_streamed(make):
     ("name", "content", "message"),
     [
         ("r.csv", "", r"r.csv:1: the file is empty; name a file with data"),
-        ("r.jsonl", "", r"r.jsonl:1: the file is empty"),
         ("r.txt", "", r"r.txt:1: the file is empty"),
         ("r.csv", "text,label\n", r"r.csv:1: the file has no rows"),
         ("r.jsonl", "\n\n", r"r.jsonl:1: the file has no rows"),
@@ -139,13 +128,11 @@ def test_rows_are_streamed(make):
             r"r.json:1: the line is not a JSON object .* write one object per line",
         ),
         ("r.jsonl", "[" * 100_003, r"r.jsonl:1: the line is not a JSON object"),
-        ("r.jsonl", '{"a": ' + "9" * 5003 + "}", r"r.jsonl:1: the line is not a JSON object"),
         (
             "r.csv",
             "text,label\na,1\nb,c,2\n",
             r"r.csv:3: the row has 3 fields, but the header has 2; quote fields that contain ','",
         ),
-        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: the row has 1 field, but the header has 2"),
         ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
         ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
         ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
@@ -202,25 +189,12 @@ def test_a_missing_column_of_parquet_is_named(tmp_path):
         values(path, "body")
 
 
-def test_plain_text_has_one_column(make):
-    with pytest.raises(UserError, match=r"novel.txt:1: the column 'body' does not exist; the columns are text"):
-        values(make("novel.txt", "one\n"), "body")
-
-
 def test_parquet_with_a_text_that_is_no_utf_8_is_refused(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.table({"text": pa.array(["plain words"])}), path, compression="none")
     path.write_bytes(path.read_bytes().replace(b"plain words", b"plain\xffwords"))
     with pytest.raises(UserError, match=r"the Parquet file is broken .*can't decode byte 0xff"):
         values(path, "text")
-
-
-def test_parquet_cut_short_is_refused(tmp_path):
-    path = tmp_path / "r.parquet"
-    parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(UserError, match="the Parquet file is broken"):
-        values(path)
 
 
 def test_parquet_without_rows_is_refused(tmp_path):
@@ -242,11 +216,6 @@ def test_a_missing_file_is_refused_at_once_with_its_look_alike(make, tmp_path):
     assert str(error.value).endswith(f"; did you mean {str(tmp_path / 'reviews.csv')!r}?")
 
 
-def test_a_file_in_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match="No such file or directory; check the name"):
-        read_rows(tmp_path / "nowhere" / "reviews.csv")
-
-
 def test_a_text_taken_for_a_path_is_refused(tmp_path):
     with pytest.raises(UserError, match="File name too long"):
         read_rows(tmp_path / ("good " * 101))
@@ -255,6 +224,8 @@ def test_a_text_taken_for_a_path_is_refused(tmp_path):
 def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(UserError, match="is a folder; name a file in it"):
         read_rows(tmp_path)
+    with pytest.raises(UserError, match="No such file or directory; check the name"):
+        read_rows(tmp_path / "nowhere" / "reviews.csv")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -268,24 +239,15 @@ def test_a_file_without_permission_is_refused(make):
 # --- writing ---
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "parquet"])
-def test_rows_come_back_as_written(tmp_path, ending):
-    path = tmp_path / f"out.{ending}"
-    with RowWriter(path, ["id", "text", "label"]) as writer:
-        for review in REVIEWS:
-            writer.write(review)
-    assert values(path) == REVIEWS
-
-
 @given(texts=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
 @settings(deadline=None)
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "ndjson", "parquet"])
 def test_any_text_comes_back_as_written(tmp_path_factory, ending, texts):
     path = tmp_path_factory.mktemp("written") / f"out.{ending}"
     with RowWriter(path, ["n", "text"]) as writer:
         for number, text in enumerate(texts):
             writer.write({"n": number, "text": text})
-    assert [row["text"] for row in values(path)] == texts
+    assert [(int(row["n"]), row["text"]) for row in values(path)] == list(enumerate(texts))
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
@@ -343,14 +305,6 @@ def test_nothing_is_written_half(tmp_path, ending):
         raise KeyboardInterrupt
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_appears_only_when_it_is_complete(tmp_path):
-    path = tmp_path / "out.csv"
-    with RowWriter(path, ["text"]) as writer:
-        writer.write({"text": "first"})
-        assert not path.exists()
-    assert path.exists()
 
 
 @pytest.mark.parametrize(
@@ -420,38 +374,8 @@ def test_a_text_is_read_a_line_at_a_time(make):
     assert list(lines) == ["one\n", "two\n", "\n", "three\x0bfour\u2028five"]
 
 
-def test_a_lone_carriage_return_ends_a_line_too(make):
-    assert list(read_text(make("names.txt", b"anna\rbert\r\rcara"))) == ["anna\n", "bert\n", "\n", "cara"]
-
-
 def test_only_the_first_byte_order_mark_of_a_text_is_left_out(make):
     assert list(read_text(make("plays.txt", "\ufeff\ufeffone\n\ufefftwo\n"))) == ["\ufeffone\n", "\ufefftwo\n"]
-
-
-def test_a_text_may_have_any_ending(make):
-    assert list(read_text(make("plays.csv", 'one, "two\n'))) == ['one, "two\n']
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", r":1: the file is empty; name a file with text"),
-        (b"one\ntw\xf6\n", r":2: byte 0xf6 is not UTF-8; save the file as UTF-8 text"),
-        (b"one\ntwo\nth\xe2\x82", r":3: byte 0xe2 is not UTF-8; save the file as UTF-8 text"),
-        (b"\x7fELF\x02\x01\x01\x00", r":1: the line contains a NUL byte; save the file as UTF-8 text"),
-        ("one\n".encode("utf-16"), r":1: the line contains a NUL byte; save the file as UTF-8 text"),
-    ],
-    ids=["empty", "Latin-1", "cut off", "binary", "UTF-16"],
-)
-def test_what_is_no_text_is_refused_with_its_line(make, content, message):
-    with pytest.raises(UserError, match=re.escape(str(make("plays.txt", content))) + message):
-        list(read_text(make("plays.txt", content)))
-
-
-def test_a_missing_text_is_refused_with_a_name_like_it(make, tmp_path):
-    make("plays.txt", "one")
-    with pytest.raises(UserError, match=r"play.txt: No such file or directory; did you mean '.*/plays.txt'\?"):
-        list(read_text(tmp_path / "play.txt"))
 
 
 # --- files of other programs ---

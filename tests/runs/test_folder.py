@@ -10,7 +10,7 @@ import pytest
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import replacing, write_atomically
-from firstlight.runs.folder import RunFolder, all_runs, lower_is_better
+from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.runs.history import HistoryLogger, read_history
 from firstlight.runs.named import find_run
 
@@ -23,12 +23,6 @@ def make_run(log_dir: Path, name: str, metrics: dict[str, float], age: int) -> P
     (folder / "metrics.json").write_text(json.dumps({"metrics": metrics}))
     os.utime(folder / "metrics.json", (1_000_000 - age, 1_000_000 - age))
     return folder
-
-
-def test_latest_is_the_run_that_was_written_last(tmp_path: Path) -> None:
-    make_run(tmp_path, "old", {}, age=7)
-    new = make_run(tmp_path, "new", {}, age=3)
-    assert find_run("latest", tmp_path).path == new
 
 
 def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
@@ -48,13 +42,6 @@ def test_best_is_the_lowest_loss_and_the_highest_accuracy(tmp_path: Path) -> Non
     assert lower_is_better("test/mean_absolute_error")
 
 
-def test_an_unknown_metric_lists_the_known_ones(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"val/loss": 0.3}, age=1)
-    message = f"best:val/acc: no trained run below {tmp_path} has this metric; there are val/loss"
-    with pytest.raises(UserError, match=message):
-        find_run("best:val/acc", tmp_path)
-
-
 @pytest.mark.parametrize("value", ["low", [1], True, math.nan, math.inf])
 def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
     value: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -72,13 +59,6 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
     (run / "metrics.json").write_text('{"metrics": ')
     with pytest.raises(UserError, match=r"metrics\.json is broken"):
         find_run(str(run), tmp_path)
-
-
-def test_an_evaluation_below_a_run_is_not_a_run(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "a", {}, age=1)
-    (run / "evaluate" / "test").mkdir(parents=True)
-    (run / "evaluate" / "test" / "metrics.json").write_text("{}")
-    assert [folder.path for folder in all_runs(tmp_path)] == [run]
 
 
 def test_only_one_process_holds_a_run(tmp_path: Path) -> None:

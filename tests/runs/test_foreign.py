@@ -112,18 +112,13 @@ PLACES = [
 ]
 HARMLESS = [
     "task=stars",
-    "experiment=post/stars",
     "logger=[csv,tensorboard]",
     "callbacks=none",
-    "optimizer.lr=0.1",
     "data.text_column=a/b",
-    "data.text_column=[a/b,c]",
     "tags=[a/b,'it is']",
     "~callbacks.progress",
-    "callbacks.early_stopping.monitor=val/accuracy",
     "trainer.strategy=ddp_spawn",
     "trainer.profiler=simple",
-    "trainer.max_time=00:01:00:00",
     "trainer.strategy={_target_: lightning.pytorch.strategies.SingleDeviceStrategy, device: cpu}",
     "optimizer._target_=torch.optim.SGD",
     "optimizer._target_=firstlight.lit.muon.MuonAdamW",
@@ -132,9 +127,6 @@ HARMLESS = [
     "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss, patience: 3}",
     "+callbacks.x._target_=firstlight.callbacks.NonFiniteGuard",
     "logger.wandb.project=mine",
-    "callbacks.text_samples.temperature=0.5",
-    "optimizer.betas=[0.9,0.98]",
-    "model.positions=rotary",
     "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: '${paths.output_dir}', name: more}",
     "callbacks.checkpoint.folder=${paths.output_dir}/checkpoints",
 ]

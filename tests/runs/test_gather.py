@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,11 @@ import pytest
 
 from firstlight.lab.reports import all_runs as module
 from firstlight.lab.reports.all_runs import gather
-from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.gather import read_run, thinned
+from firstlight.runs.gather import read_run
 from firstlight.runs.settings import key_and_value, plain_value
 from firstlight.runs.summary import Run
-from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history
+from run_folders import a_history, a_record, make_baseline, make_run, write_confusion, write_history
 
 COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
 
@@ -72,45 +72,25 @@ def test_a_record_of_an_old_version_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("optimizer.lr=1e-3", ("optimizer.lr", 0.001)),
         ("+model.num_layers=3", ("model.num_layers", 3)),
-        ("++a.b=c=d", ("a.b", "c=d")),
         ("~schedule", ("schedule", "removed")),
         ("data.path='a b.csv'", ("data.path", "a b.csv")),
-        ("data.path=a\\ b.csv", ("data.path", "a b.csv")),
         ("data.path='it\\'s.csv'", ("data.path", "it's.csv")),
-        ("data.path='1'", ("data.path", "1")),
         ("data.path='broken", ("data.path", "'broken")),
-        ("trainer.max_epochs=2", ("trainer.max_epochs", 2)),
         ("experiment=post/stars", ("experiment", "post/stars")),
         ("ladder=null", ("ladder", None)),
         ("callbacks/metrics@callbacks=classification", None),
         ("hydra/launcher=joblib", None),
-        ("hydra.sweep.subdir=x", None),
         ("sweep.name=x", None),
-        ("data.source=local", None),
-        ("data.cache_dir=x", None),
         ("resume=auto", None),
         ("paths.log_dir=x", None),
-        ("logger=none", None),
         ("logger.wandb.project=x", None),
-        ("tags=[a]", None),
-        ("threads=1", None),
         ("trainer.log_every_n_steps=5", None),
-        ("trainer=cpu", None),
         ("~callbacks.early_stopping", None),
     ],
 )
 def test_an_override_is_a_key_if_it_changes_the_computation(override: str, expected: Any) -> None:
     assert key_and_value(override) == expected
-
-
-def test_an_override_that_is_no_part_of_a_run_is_none() -> None:
-    options = [f"{group}.{option}" for group, options in identity.FREE_OPTIONS.items() for option in options]
-    for key in (*identity.NOT_PART_OF_A_RUN, *options):
-        assert key_and_value(f"{key}=1") is None
-    for option in (*identity.FIXED_OF_TRAINER, "max_epochs", "min_steps", "limit_test_batches", "overfit_batches"):
-        assert key_and_value(f"trainer.{option}=1") == (f"trainer.{option}", 1)
 
 
 @pytest.mark.parametrize(
@@ -249,26 +229,20 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         *(lambda path: ((path / "metrics.json").unlink(), os.utime(path / ".hydra", (0, 0))), "unreadable"),
         "metrics.json is missing: the run ended before it was written",
     ),
-    "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is cut short or broken"),
     "cut record": (cut("metrics.json", 101), "unreadable", "metrics.json is cut short or broken"),
     "bytes": (
         lambda path: (path / "metrics.json").write_bytes(b"\xff\x00"),
         "unreadable",
         "metrics.json is cut short or broken",
     ),
-    "a list": (text("metrics.json", "[1]"), "unreadable", "metrics.json is not the record of a run"),
     "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is not the record of a run"),
-    "metrics of another type": (record(metrics=[1]), "unreadable", "metrics is '[1]', of type list"),
     "a metric of another type": (record(metrics={"val/loss": "low"}), "unreadable", "val/loss is 'low'"),
-    "parameters of another type": (record(parameters="many"), "unreadable", "parameters is 'many', of type str"),
     "unknown status": (record(status="odd"), "unreadable", "status='odd' is not the status of a run"),
     "failed": (record(status="failed", reason="RunError: the\n loss"), "failed", "RunError: the loss"),
     "failed without reason": (record(status="failed"), "failed", "it failed and gives no reason"),
     "interrupted": (record(status="interrupted", steps=13), "interrupted", "it was interrupted after 13 steps"),
     "killed": (record(status="running"), "incomplete", "killed while it ran"),
-    "empty history": (cut("history.jsonl", 0), "incomplete", "history.jsonl is empty"),
     "cut history": (cut("history.jsonl", -9), "incomplete", "history.jsonl: line 14, the last, is cut short"),
-    "history cut within": (text("history.jsonl", '{"step": 1, "sec\n{}\n'), "incomplete", "line 1 is cut short"),
     "history that is none": (text("history.jsonl", '{"a": 1}\n'), "incomplete", "history.jsonl: line 1 is broken"),
     "endless step": (
         text("history.jsonl", '{"step": 1e999, "seconds": 1.0, "val/loss": 0.3}\n'),
@@ -280,25 +254,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "incomplete",
         "history.jsonl: a metric is not a number",
     ),
-    "a metric of hundreds of digits": (record(metrics={"val/loss": 10**400}), "unreadable", "val/loss is '1000"),
     "overrides that are numbers": (
         record(overrides=[1e308]),
         "unreadable",
         "overrides is '[1e+308]', of which not all",
     ),
-    "steps of hundreds of digits": (record(steps=10**400), "unreadable", "steps is '1000"),
-    "broken line": (text("history.jsonl", '{"step": 1, "seconds": 1.0}\n{,}\n'), "incomplete", "line 2 is broken"),
     "word in history": (
         text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),
         "incomplete",
         "history.jsonl: a metric is not a number",
     ),
-    "empty matrix": (cut(CSV, 0), "incomplete", f"{CSV} is cut short"),
-    "matrix without rows": (text(CSV, "true,predicted,count,share_of_true\n"), "incomplete", CSV),
     "cut matrix": (cut(CSV, 80), "incomplete", CSV),
-    "matrix cut in its last number": (cut(CSV, -3), "incomplete", CSV),
     "matrix of words": (text(CSV, "true,predicted,count\na,a,many\n"), "incomplete", f"{CSV} is cut short or broken"),
-    "another table": (text(CSV, "a,b\n1,2\n"), "incomplete", f"{CSV} is cut short or broken"),
     "texts that are a folder": (
         lambda path: (path / "samples" / "1.txt").mkdir(parents=True),
         "incomplete",
@@ -308,8 +275,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         record(metrics={f"val/{i}": 0.5 for i in range(1001)}),
         *("unreadable", "metrics.json: metrics: 1,001 entries and 6,898 characters are more than the 1,000 and 50,000"),
     ),
-    "long overrides": (record(overrides=["a=" + "b" * 50_000]), "unreadable", "overrides: 1 entries and 50,002 char"),
-    "a long task": (record(task="t" * 50_001), "unreadable", "metrics.json: task: 1 entries and 50,001 characters"),
     "too many metrics in a line": (
         lambda path: write_history(path, [{"step": 1, "seconds": 1.0, **{f"val/{i}": 0.5 for i in range(999)}}]),
         *("incomplete", "history.jsonl: metrics: 1,001 entries and 6,894 characters"),
@@ -322,11 +287,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         lambda path: os.truncate(path / "metrics.json", 2**31),
         *("unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216 that are read"),
     ),
-    "a sparse history": (
-        lambda path: os.truncate(path / "history.jsonl", 2**31),
-        *("incomplete", "history.jsonl has 2,147,483,648 bytes, more than the 268,435,456 that are read"),
-    ),
-    "a sparse matrix": (lambda path: os.truncate(path / CSV, 2**31), "incomplete", "has 2,147,483,648 bytes"),
     "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
 }
 
@@ -369,11 +329,8 @@ def test_every_damage_is_told_and_the_whole_lines_of_a_cut_history_are_kept(tmp_
     cut("history.jsonl", -9)(path)
     cut(CSV, 0)(path)
     run = read(path)
-    assert run.why.startswith(
-        "history.jsonl: line 14, the last, is cut short; confusion_matrix/validation.csv is cut short"
-    )
-    assert len(run.curves["train/loss"].values) == 7
-    assert len(run.curves["val/loss"].values) == 6
+    assert re.match(r"history\.jsonl: line 14.* cut short; confusion_matrix/validation\.csv is cut short", run.why)
+    assert (len(run.curves["train/loss"].values), len(run.curves["val/loss"].values)) == (7, 6)
 
 
 def test_a_run_that_trains_now_is_running_and_not_killed(tmp_path: Path) -> None:
@@ -458,22 +415,11 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
             assert (second, value) == (pytest.approx(0.5 * index + 0.25), pytest.approx(scale / (index + 1)))
 
 
-def test_thinning_keeps_short_lists_as_they_are() -> None:
-    assert thinned([1, 2, 3], 3) == [1, 2, 3]
-    assert thinned(list(range(7)), 3) == [0, 3, 6]
-
-
 def test_many_runs_have_fewer_points_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POINTS_OF_ALL_RUNS", 90)
     for name in "abc":
         make_run(tmp_path, name, lines=a_history(50))
     assert {len(run.curves["val/loss"].steps) for run in gather(tmp_path)} == {30}
-
-
-def test_a_confusion_matrix_has_its_true_classes_down(tmp_path: Path) -> None:
-    confusion = read(make_run(tmp_path, "a", counts=COUNTS)).confusion
-    assert confusion is not None
-    assert (tuple(confusion.classes), confusion.counts) == (CLASSES, COUNTS)
 
 
 def test_a_class_may_have_any_name(tmp_path: Path) -> None:
@@ -483,7 +429,7 @@ def test_a_class_may_have_any_name(tmp_path: Path) -> None:
     write_confusion(path, COUNTS, names)
     confusion = read(path).confusion
     assert confusion is not None
-    assert list(confusion.classes) == names
+    assert (list(confusion.classes), confusion.counts) == (names, COUNTS)  # the true classes are the rows
 
 
 def test_the_newest_texts_are_shown_and_long_ones_cut(tmp_path: Path) -> None:
@@ -500,10 +446,3 @@ def test_where_data_is_from_is_taken_from_the_command_line_of_a_run_that_ended_e
     sources = {"data.source=sample": "sample", "data.source=auto": None, "seed=1": None, "+data.source=hub": "hub"}
     for number, (override, expected) in enumerate(sources.items()):
         assert read(make_run(tmp_path, str(number), override, **early)).source == expected
-
-
-def test_the_history_of_a_running_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
-    path = make_run(tmp_path, "a", status="running")
-    write_history(path, a_history(5))
-    cut("history.jsonl", -4)(path)
-    assert len(read(path).curves["train/loss"].steps) == 5

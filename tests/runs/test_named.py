@@ -107,15 +107,6 @@ def test_a_run_on_generated_data_is_best_only_where_no_other_is(logs: Path, capl
     assert find_run("best:val/loss:names", logs).path.name == "one"
 
 
-def test_the_best_run_is_that_of_the_direction_for_which_the_runs_were_optimized(tmp_path: Path) -> None:
-    for name, value in (("low", 1.0), ("high", 3.0)):
-        run = add(tmp_path / "logs", name, "names", age=1)
-        record = json.loads((run / "metrics.json").read_text())
-        optimized = {"optimized_metric": "val/energy", "optimized_mode": "min", "metrics": {"val/energy": value}}
-        (run / "metrics.json").write_text(json.dumps(record | optimized))
-    assert find_run("best:val/energy", tmp_path / "logs").path.name == "low"
-
-
 @pytest.mark.parametrize(
     ("metric", "modes", "best", "warning"),
     [

@@ -8,7 +8,6 @@ import pytest
 from omegaconf import OmegaConf
 
 import firstlight
-from firstlight.classifier.options import ClassifierConfig
 from firstlight.commands.frame import make_importable
 from firstlight.errors import UserError
 from firstlight.runs import record
@@ -74,11 +73,8 @@ def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model._target_=nowhere.Net", "model._target_=nowhere.Net: the package nowhere is neither in "),
         ("model._target_=Net", "model._target_=Net must be a class in a module, such as my_package.my_module.MyClass"),
         ("+callbacks.x._target_=nowhere.Thing", "x._target_=nowhere.Thing: the package nowhere is neither in "),
-        ("module._target_=nowhere.Thing", "module._target_=nowhere.Thing: the package nowhere is neither in "),
-        ("data._target_=nowhere.Thing", "data._target_=nowhere.Thing: the package nowhere is neither in "),
     ],
 )
 def test_a_package_that_does_not_exist_is_one_line(change: str, message: str, scripts: Scripts) -> None:
@@ -167,7 +163,3 @@ def test_an_installed_package_records_the_repository_of_the_current_folder(
         file.touch()
         subprocess.run([*git, "add", name], check=True)
         assert git_state() == {"commit": commit, "modified": is_code}, name
-
-
-def test_the_networks_of_firstlight_need_no_target() -> None:
-    assert ClassifierConfig()._target_ is None

@@ -58,7 +58,7 @@ def test_a_search_for_a_run_ignores_an_earlier_one(name: str, tmp_path: Path, ca
     assert f"{name} ignores {old}/metrics.json {REFUSED}" in caplog.messages
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", ["predict", "resume", "init_from"])
 def test_a_checkpoint_of_an_earlier_version_is_refused(
     use: str, scripts: Scripts, trained: Callable[[str], Path]
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused(
     assert f".ckpt {REFUSED}" in done.stderr
 
 
-@pytest.mark.parametrize("versions", [{}, {"firstlight": "0.2.0"}, {"firstlight": "0.1.7"}])
+@pytest.mark.parametrize("versions", [{}, {"firstlight": "0.1.7"}])
 def test_an_earlier_run_is_refused_in_python(versions: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"was written by firstlight 0\.[12], and this version reads runs of 0\.3\.0"):
         firstlight.load(make_run(tmp_path, "old", versions=versions))

@@ -1,7 +1,6 @@
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,30 +42,16 @@ def options(
     return logger_options(config, config.logger.wandb, "stars", is_sample=is_sample)
 
 
-def test_without_a_key_a_run_is_kept_offline_and_says_so(key, caplog) -> None:
+def test_without_a_key_a_run_is_kept_offline_and_says_so(key, caplog, monkeypatch) -> None:
     with caplog.at_level("INFO", "firstlight"):
         assert options()["mode"] == "offline"
-    assert caplog.messages == ["W&B: no key, so this run is kept offline; `wandb login` to change that"]
-
-
-def test_with_a_key_a_run_is_online(key, caplog) -> None:
-    key["there"] = True
-    with caplog.at_level("INFO", "firstlight"):
-        assert options()["mode"] == "online"
-    assert caplog.messages == []
-
-
-@pytest.mark.parametrize("mode", ["offline", "online", "disabled", "dryrun"])
-def test_wandb_mode_is_obeyed(key, monkeypatch, mode: str) -> None:
+        assert caplog.messages == ["W&B: no key, so this run is kept offline; `wandb login` to change that"]
+        key["there"] = True
+        assert (options()["mode"], options(offline=True)["mode"]) == ("online", "offline")
+        assert len(caplog.messages) == 1
     with monkeypatch.context() as patch:
-        patch.setenv("WANDB_MODE", mode)
+        patch.setenv("WANDB_MODE", "disabled")
         assert "mode" not in options()
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_offline_can_be_asked_for(key, there: bool) -> None:
-    key["there"] = there
-    assert options(offline=True)["mode"] == "offline"
 
 
 def test_online_can_be_asked_for_and_needs_a_key(key) -> None:
@@ -93,6 +78,7 @@ def test_a_run_is_named_after_its_task_and_folder(key) -> None:
     assert options()["name"] == "stars-2026-01-02"
     assert options()["group"] == "2026-01-02"
     assert options("logs/sweeps/dropout/model-tiny")["name"] == "stars-model-tiny"
+    assert not {"name", "group"} & options(name="mine", group="ours").keys()
 
 
 def test_the_runs_of_a_sweep_are_a_group(key) -> None:
@@ -105,10 +91,6 @@ def test_the_runs_of_a_sweep_of_wandbs_own_are_a_group(key, monkeypatch) -> None
     monkeypatch.setenv("WANDB_SWEEP_ID", "7wx23k")
     assert options()["group"] == "7wx23k"
     assert options(group="ours").get("group") is None
-
-
-def test_given_names_are_kept(key) -> None:
-    assert not {"name", "group"} & options(name="mine", group="ours").keys()
 
 
 def test_a_run_on_the_generated_sample_is_tagged(key) -> None:
@@ -227,16 +209,6 @@ def failed(sweep) -> Run:
     return sweep[1][1]
 
 
-@pytest.mark.slow  # 1.6 s: a process that trains twice
-def test_the_runs_of_one_process_stay_as_many(sweep) -> None:
-    runs = sweep[1]
-    assert [run.config["optimizer"]["lr"] for run in runs] == [3e-3, 1e30, 1e-3]
-    for name in ("run_id", "display_name"):
-        assert len({told[name] for run in runs for told in run.all("run")}) == 3
-    assert [len(run.history("val/loss")) for run in runs] == [2, 0, 2]
-    assert len({run.folder for run in runs}) == 3
-
-
 def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(sweep) -> None:
     groups = set()
     for run in sweep[1]:
@@ -272,37 +244,6 @@ def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follow
     run = read_run(file)
     assert run.history("val/loss") == [(9, 1.0), (19, 3.0)]
     assert run.summary["val/loss"] == 1.0
-
-
-def test_the_config_is_resolved_and_plain(finished) -> None:
-    config = finished.config
-    assert config["context_length"] == config["model"]["context_length"] == config["data"]["context_length"] == 23
-    assert config["model"]["dim"] == 16
-    assert config["model"]["norm"] == "pre"
-    assert config["data"]["labels"] == "stars"
-    assert config["tags"] == ["one", "two"]
-    assert config["trainer"]["max_steps"] == 6
-    assert config["resume"] is None
-    assert (config["task"], config["model_name"], config["network"]) == ("stars", "tiny", "classifier")
-    assert config["experiment"] is None
-    assert config["data_source"] == "local"
-    own = {key: value for key, value in config.items() if not key.startswith("_wandb")}
-    assert "${" not in json.dumps(own)
-
-
-def test_the_curves_are_in_the_history(finished) -> None:
-    assert [step for step, _ in finished.history("val/accuracy")] == [2, 5]
-    for name in ("train/loss", "train/accuracy", "train/tokens_per_second", "val/loss", "val/macro_f1"):
-        assert [step for step, _ in finished.history(name)] == [2, 5]
-    written = [json.loads(line) for line in (finished.folder / "history.jsonl").read_text().splitlines()]
-    expected = [(line["step"], line["val/loss"]) for line in written if "val/loss" in line]
-    assert finished.history("val/loss") == expected
-
-
-def test_the_test_metrics_are_those_of_the_run(finished) -> None:
-    expected = {name: value for name, value in finished.metrics["metrics"].items() if name.startswith("test/")}
-    assert len(expected) == 4
-    assert {name: value for name in expected for _, value in finished.history(name)} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("stage", "steps"), [("val", [2, 5]), ("test", [6])])
@@ -359,21 +300,3 @@ def test_each_job_of_a_sweep_says_how_to_upload_it_and_the_terminal_how_to_uploa
     (pattern,) = re.findall(r"^  wandb sync (\S+)$", done.stdout, re.MULTILINE)
     uploaded = {path.resolve() for path in (runs[0].folder.parents[3]).glob(pattern)}
     assert uploaded == {run.files.parent.resolve() for run in runs}
-
-
-@pytest.mark.slow  # 5 s; tests above show it of the id in the folder and of the newest part
-def test_a_run_that_goes_on_is_the_same_run_and_its_last_folder_has_all_of_it(finished, tmp_path) -> None:
-    shutil.copytree(finished.folder, tmp_path / "run")
-    scripts = Scripts(tmp_path)
-    done = scripts.run_alone("train", "resume=run", "trainer.max_steps=9", environ=no_key(tmp_path))
-    assert done.returncode == 0, done.stderr
-    first, second = sorted(runs_below(tmp_path / "run"), key=lambda run: run.files.parent.name)
-    assert {told["run_id"] for run in (first, second) for told in run.all("run")} == {first.all("run")[0]["run_id"]}
-    written = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
-    for name in ("val/loss", "train/loss", "train/accuracy"):
-        expected = [(line["step"], line[name]) for line in written if name in line]
-        assert second.history(name) == expected
-        assert [step for step, _ in expected] == [2, 5, 8]
-    (said,) = re.findall(r"W&B: kept offline; .*", done.stdout + done.stderr)
-    where = second.files.parent
-    assert said.endswith(f"wandb sync {where}; it has all numbers of the run, so upload none of its earlier folders")
