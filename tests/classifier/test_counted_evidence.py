@@ -16,7 +16,6 @@ from firstlight.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADI
 from firstlight.data import ReviewData
 from firstlight.data.batches import Rows
 from firstlight.lit.losses import classification_loss
-from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 
 REVIEW = "It broke, and it looks bad!!! Zyzzyva"
@@ -113,23 +112,6 @@ def test_attributions_have_the_evidence_in_them(method: str, run: Path) -> None:
     without = attributions(loaded, REVIEW, "5 stars", method=method)
     assert found.words == ["it", "broke", ",", "and", "it", "looks", "bad", "!!!", "zyzzyva"]
     assert abs(found.scores - without.scores).max() > 1e-3
-
-
-def test_integrated_gradients_add_up_with_evidence(run: Path) -> None:
-    loaded: Any = firstlight.load(run)
-    ids = torch.tensor([loaded.tokenizer.encode(REVIEW)])
-    with torch.no_grad():
-        texts = (ids, torch.full_like(ids, UNKNOWN_ID))
-        shares = [loaded.network(*loaded.inputs(each)).softmax(dim=1)[0, 4] for each in texts]
-    difference = float(torch.logit(shares[0]) - torch.logit(shares[1]))
-    assert attributions(loaded, REVIEW, "5 stars").scores.sum() == pytest.approx(difference, abs=5e-3)
-
-
-@pytest.mark.slow  # 2 s; test_explore.py draws them of another classifier
-def test_the_figures_of_such_a_run_are_drawn(run: Path, scripts_of_module: Scripts) -> None:
-    done = scripts_of_module.run("explore", str(run), "--figures", "embeddings", "attributions", "norms")
-    assert done.returncode == 0, done.stderr
-    assert {file.stem for file in (run / "figures").glob("*.png")} == {"embeddings", "attributions", "norms"}
 
 
 def test_a_run_that_begins_from_another_counts_for_itself(

@@ -77,9 +77,6 @@ def test_the_same_options_find_their_folder_again(tmp_path: Path, monkeypatch: p
     Path("a.csv").touch()
     names = {name_of(tmp_path, data=DataChanges(path=path)) for path in ("a.csv", "./a.csv", str(tmp_path / "a.csv"))}
     assert len(names) == 1
-
-
-def test_a_long_name_of_a_file_is_no_trouble(tmp_path: Path) -> None:
     assert len(name_of(tmp_path, data=DataChanges(path="x" * 255))) < 100
 
 

@@ -107,32 +107,25 @@ def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) 
     assert run.attention(" ".join(words)).notes == found.notes
 
 
-@pytest.mark.parametrize("text", ["", " ", "'`'"])
-def test_a_review_without_words_is_an_error(text: str, trained: Trained) -> None:
-    with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
-        attributions(firstlight.load(trained("sentiment")), text)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
-        firstlight.load(trained("sentiment")).attention(text)
-
-
-def test_an_unknown_class_is_an_error(trained: Trained) -> None:
+def test_a_review_without_words_and_an_unknown_class_are_errors(trained: Trained) -> None:
+    run: Any = firstlight.load(trained("sentiment"))
+    for text in ("", "'`'"):
+        for ask in (attributions, ClassifierRun.attention):
+            with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
+                ask(run, text)
     with pytest.raises(UserError, match="the class 'great' must be one of negative, positive"):
-        attributions(firstlight.load(trained("sentiment")), REVIEW, "great")  # type: ignore[arg-type]
+        attributions(run, REVIEW, "great")
 
 
-# Only the attributions of "logistic" are known exactly.
 @pytest.mark.slow  # 0.7 s; test_movies.py trains and reads each baseline
-@pytest.mark.parametrize("model", [pytest.param("bag_of_words", marks=pytest.mark.slow), "logistic"])
-def test_baselines_have_attributions_and_no_attention(model: str, scripts: Scripts, reviews_folder: Path) -> None:
+def test_the_attributions_of_a_logistic_regression_are_its_weights(scripts: Scripts, reviews_folder: Path) -> None:
     data = [f"data.path={reviews_folder}", "trainer.max_steps=9", "trainer.accelerator=cpu"]
-    run: Any = firstlight.load(scripts.train(f"model={model}", *data))
+    run: Any = firstlight.load(scripts.train("model=logistic", *data))
+    weights = run.network.weights.weight.detach()[:, 0].numpy()
+    expected = weights[run.tokenizer.encode(REVIEW)] - weights[UNKNOWN_ID]
+    assert expected.any()
     for method in (INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT):
-        scores = attributions(run, REVIEW, "positive", method=method).scores
-        if model == "logistic":  # the difference of the weights of the words and of the unknown word
-            weights = run.network.weights.weight.detach()[:, 0].numpy()
-            expected = weights[run.tokenizer.encode(REVIEW)] - weights[UNKNOWN_ID]
-            np.testing.assert_allclose(scores, expected, atol=1e-5)
-        assert scores.any()
+        np.testing.assert_allclose(attributions(run, REVIEW, "positive", method=method).scores, expected, atol=1e-5)
     with pytest.raises(UserError, match="has no attention"):
         run.attention(REVIEW)
 
@@ -191,11 +184,10 @@ def test_an_unknown_character_is_said(generators: dict[str, Any]) -> None:
         assert any("unknown to the run" in note for note in ask(generators["text"], "the ß").notes)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_an_empty_text_is_an_error(text: str, generators: dict[str, Any]) -> None:
+def test_an_empty_text_is_an_error(generators: dict[str, Any]) -> None:
     for ask in (surprise, GeneratorRun.attention):
         with pytest.raises(UserError, match="the text is empty; pass a text with at least one word"):
-            ask(generators["text"], text)  # type: ignore[operator]
+            ask(generators["text"], " \n")  # type: ignore[operator]
 
 
 def test_a_generators_attention_has_a_map_for_each_block_and_looks_back(generators: dict[str, Any]) -> None:
@@ -206,42 +198,3 @@ def test_a_generators_attention_has_a_map_for_each_block_and_looks_back(generato
         assert part.weights.shape == (4, CONTEXT, CONTEXT)
         np.testing.assert_allclose(part.weights.sum(axis=2), 1, atol=1e-5)
         assert not np.triu(part.weights, 1).any()
-
-
-def test_a_classifiers_attention_names_its_words(trained: Trained) -> None:
-    run: Any = firstlight.load(trained("stars"))
-    (part,) = run.attention(REVIEW).maps
-    words = ["it", "works", ",", "and", "it", "looks", "good", ":", "zyzzyva"]
-    assert part.keys == part.queries == [word if word in run.tokenizer.words else f"[{word}]" for word in words]
-    assert part.weights.shape == (2, 9, 9)
-    np.testing.assert_allclose(part.weights.sum(axis=2), 1, atol=1e-5)
-
-
-@pytest.mark.slow  # 1 s; test_translate.py draws it
-def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None:
-    nouns = {"dog": "Hund", "cat": "Katze", "tree": "Baum", "house": "Haus", "car": "Auto", "man": "Mann"}
-    pairs = [f"the {a} sees a {b} .,das {nouns[a]} sieht ein {nouns[b]} ." for a in nouns for b in nouns]
-    (scripts.folder / "pairs.csv").write_text("en,de\n" + "\n".join(pairs) + "\n", encoding="utf-8")
-    sizes = ["model=tiny", "model.num_decoder_layers=2", "tokenizer.max_size=300", "context_length=40"]
-    run: Any = firstlight.load(
-        scripts.train(
-            "task=translation", "data.path=pairs.csv", "trainer.max_steps=3", "trainer.accelerator=cpu", *sizes
-        )
-    )
-    found = {part.name: part for part in run.attention("the dog sees a car .").maps}
-    assert list(found) == [
-        "encoder block 1",
-        "decoder block 1",
-        "decoder block 1, cross-attention",
-        "decoder block 2",
-        "decoder block 2, cross-attention",
-    ]
-    expected = run.cross_attention("the dog sees a car .")
-    cross = found["decoder block 2, cross-attention"]
-    np.testing.assert_allclose(cross.weights, expected.weights[1].numpy(), atol=1e-6)
-    assert (cross.queries, cross.keys) == (expected.written, expected.source)
-    assert found["decoder block 2"].keys == ["[BEGIN]", *expected.written[:-1]]
-    assert found["encoder block 1"].queries == expected.source
-    long = run.attention("the dog sees a car . " * 20)
-    assert len(long.maps[0].queries) <= 40
-    assert long.notes[0].startswith("the text has more than 40 tokens, the most that the run reads; it is cut after “")

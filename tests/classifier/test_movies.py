@@ -8,10 +8,8 @@ from typing import Any
 import hydra
 import pytest
 import torch
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
-from torch.testing import assert_close
 
 import firstlight
 from firstlight.classifier.bag_of_words import BagOfWords, LogisticRegression
@@ -63,16 +61,9 @@ def settings_of(*overrides: str) -> dict[str, Any]:
 @pytest.mark.slow  # 1 s for each; test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest trains one
 @pytest.mark.parametrize(
     ("model", "kind", "per_word", "rest"),
-    [
-        # attention 4 · 16² + 16, feed-forward 2 · 16 · 64 + 64 + 16, three norms of 2 · 16, convolution 3 · 16² + 16,
-        # head 16 + 1
-        ("tiny", Classifier, 16, 4 * 16**2 + 16 + 2 * 16 * 64 + 80 + 6 * 16 + 3 * 16**2 + 16 + 17),
-        # test_insight.py trains and asks both, and tests/classifier/test_bag_of_words.py counts their parameters
-        pytest.param("bag_of_words", BagOfWords, 32, 32 + 1, marks=pytest.mark.slow),
-        pytest.param("logistic", LogisticRegression, 1, 1, marks=pytest.mark.slow),
-    ],
+    [("bag_of_words", BagOfWords, 32, 32 + 1), ("logistic", LogisticRegression, 1, 1)],
 )
-def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
+def test_every_baseline_trains_on_the_sample_and_can_be_asked_afterwards(
     model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, small_sample: str
 ) -> None:
     sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", small_sample]
@@ -101,25 +92,12 @@ def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
     assert found["test/loss"] == pytest.approx(record["metrics"]["test/loss"], rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("task", "model"),
-    [
-        *(("names", "bag_of_words"), ("translation", "logistic")),
-        *(  # the same check of each other task
-            pytest.param(task, model, marks=pytest.mark.slow)
-            for task in ("names", "shakespeare", "review_text", "translation")
-            for model in ("bag_of_words", "logistic")
-            if (task, model) not in (("names", "bag_of_words"), ("translation", "logistic"))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("task", "model"), [("names", "bag_of_words"), ("translation", "logistic")])
 def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model: str, scripts: Scripts) -> None:
     done = scripts.run("train", f"task={task}", f"model={model}")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == (
-        f"error: model={model} does not apply to this task, whose network has no model.architecture; choose another\n"
-    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: model={model} does not apply to this task, whose network has no model.arch")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow  # 3 s; tests/data/test_labels.py reads such labels
@@ -205,8 +183,8 @@ def test_the_setting_is_that_of_post_3() -> None:
     assert {key: settings[key] for key in expected} == expected
 
 
-@pytest.mark.parametrize("vocab_size", [997, 6_653])
-def test_the_network_of_post_3_has_the_parameters_of_its_matrices(vocab_size: int) -> None:
+def test_the_network_of_post_3_has_the_parameters_of_its_matrices() -> None:
+    vocab_size = 6_653
     network = network_of(POST, vocab_size=vocab_size)
     attention = 3 * 3 * 50 * 50 + 3 * 50 * 50 + 50  # query, key and value of three heads, then 150 → 50
     feed_forward = 50 * 400 + 400 + 400 * 50 + 50
@@ -231,27 +209,6 @@ def test_the_blocks_of_post_3_are_made_as_it_says() -> None:
             assert isinstance(norm, nn.LayerNorm)
             assert not list(norm.parameters())
     assert network.head.outputs.out_features == 1
-
-
-def test_the_padding_of_a_short_sentence_changes_nothing_in_post_3s_network() -> None:
-    torch.manual_seed(0)
-    network = network_of(POST, vocab_size=17).eval()
-    token_ids = torch.randint(2, 17, (3, 12))
-    padding_mask = torch.arange(12) < torch.tensor([[12], [5], [0]])
-    logits = network(token_ids, padding_mask)
-    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % 17)
-    assert_close(network(changed, padding_mask), logits)
-    assert_close(network(token_ids[1:2, :5]), logits[1:2])
-
-
-def test_the_optimizer_of_post_3_takes_a_thousandth_of_the_gradient() -> None:
-    weight = nn.Parameter(torch.tensor([3.0, -5.0]))
-    optimizer = instantiate(composed(POST).optimizer)([weight])
-    for _ in range(2):
-        optimizer.zero_grad()
-        (weight * torch.tensor([7.0, 11.0])).sum().backward()
-        optimizer.step()
-    assert_close(weight.detach(), torch.tensor([3 - 0.014, -5 - 0.022]))
 
 
 def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> None:

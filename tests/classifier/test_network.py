@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import pytest
 import torch
@@ -45,12 +44,6 @@ def test_the_classifier_of_the_first_post_has_251456_parameters() -> None:
     assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456
 
 
-@pytest.mark.parametrize("vocab_size", [997, 6_653])
-def test_the_first_post_counts_12896_parameters_and_32_for_each_word(vocab_size: int) -> None:
-    classifier = Classifier(ClassifierConfig(), vocab_size, 5)
-    assert sum(parameter.numel() for parameter in classifier.parameters()) == 12_896 + 32 * vocab_size
-
-
 @pytest.mark.parametrize(
     ("options", "more"),
     [
@@ -71,16 +64,6 @@ def test_the_config_decides_the_parameters(options: dict[str, object], more: int
     assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456 + more
 
 
-@every_pooling
-@pytest.mark.parametrize("num_outputs", [1, 5])
-def test_the_logits_have_one_row_for_each_text_and_one_column_for_each_output(
-    pooling: PoolingKind, num_outputs: int
-) -> None:
-    classifier = Classifier(ClassifierConfig(pooling=pooling), VOCABULARY, num_outputs)
-    token_ids, padding_mask = random_texts([7, 3, 1], width=7)
-    assert classifier(token_ids, padding_mask).shape == (3, num_outputs)
-
-
 def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() -> None:
     classifier = make_classifier()
     classifier(torch.zeros(2, CONTEXT, dtype=torch.long))
@@ -98,15 +81,6 @@ def test_changing_padding_leaves_logits_unchanged(pooling: PoolingKind, position
     assert_close(classifier(changed, padding_mask), classifier(token_ids, padding_mask))
 
 
-@every_pooling_and_position
-def test_trimming_the_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
-    classifier = make_classifier(pooling=pooling, positions=positions).eval()
-    token_ids, padding_mask = random_texts([5, 2, 0], width=CONTEXT)
-    logits = classifier(token_ids, padding_mask)
-    for width in (5, 7, 11):
-        assert_close(classifier(token_ids[:, :width], padding_mask[:, :width]), logits)
-
-
 @every_pooling
 @settings(deadline=None, max_examples=10)
 @given(lengths=st.lists(st.integers(0, CONTEXT), min_size=2, max_size=5), seed=st.integers(0, 2**32 - 1))
@@ -117,16 +91,6 @@ def test_a_text_is_scored_the_same_alone_as_in_a_batch(pooling: PoolingKind, len
     for text, length in enumerate(lengths):
         alone = slice(text, text + 1), slice(0, max(length, 1))
         assert_close(classifier(token_ids[alone], padding_mask[alone])[0], logits[text])
-
-
-@every_pooling
-def test_a_real_token_does_change_the_logits(pooling: PoolingKind) -> None:
-    classifier = make_classifier(pooling=pooling).eval()
-    token_ids, padding_mask = random_texts([7, 7], width=7)
-    changed = token_ids.clone()
-    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
-    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
-    assert not torch.isclose(logits, other).all(dim=1).any()
 
 
 @every_position
@@ -163,53 +127,10 @@ def test_the_embedding_of_the_padding_gets_no_gradient(pooling: PoolingKind) -> 
     assert (gradient[token_ids[0]] != 0).any(dim=1).any()
 
 
-def test_without_a_padding_mask_every_token_is_real() -> None:
+def test_ids_may_have_32_bits_and_without_a_padding_mask_every_token_is_real() -> None:
     classifier = make_classifier().eval()
     token_ids, padding_mask = random_texts([7, 7], width=7)
-    assert torch.equal(classifier(token_ids), classifier(token_ids, padding_mask))
-
-
-def test_a_batch_of_int32_ids_is_as_good_as_one_of_int64() -> None:
-    classifier = make_classifier().eval()
-    token_ids, padding_mask = random_texts([7, 3], width=7)
-    assert torch.equal(classifier(token_ids.int(), padding_mask), classifier(token_ids, padding_mask))
-
-
-def test_evaluation_is_deterministic_and_training_is_not() -> None:
-    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    assert not torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
-    classifier.eval()
-    assert torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
-
-
-def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
-    classifier = make_classifier(dropout=0.5, positions=Positions.learned)
-    token_ids, _ = random_texts([CONTEXT] * 97, width=CONTEXT)
-    seen: list[Tensor] = []
-    classifier.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    classifier(token_ids)
-    expected = classifier.embedding(token_ids) + classifier.positions.table.weight
-    kept = seen[0] != 0
-    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
-    assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
-
-
-def test_training_without_dropout_is_deterministic_and_equal_to_evaluation() -> None:
-    classifier = make_classifier(dropout=0.0)
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    logits = classifier(token_ids, padding_mask)
-    assert torch.equal(classifier(token_ids, padding_mask), logits)
-    assert torch.equal(classifier.eval()(token_ids, padding_mask), logits)
-
-
-def test_the_same_seed_gives_the_same_training_step() -> None:
-    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    torch.manual_seed(17)
-    logits = classifier(token_ids, padding_mask)
-    torch.manual_seed(17)
-    assert torch.equal(classifier(token_ids, padding_mask), logits)
+    assert torch.equal(classifier(token_ids.int(), padding_mask), classifier(token_ids))
 
 
 def seen_by_the_embedding(classifier: Classifier, token_ids: Tensor) -> Tensor:
@@ -220,54 +141,17 @@ def seen_by_the_embedding(classifier: Classifier, token_ids: Tensor) -> Tensor:
     return seen[0]
 
 
-def test_token_dropout_makes_about_its_share_of_the_tokens_unknown() -> None:
-    classifier = make_classifier(token_dropout=0.2, dropout=0.0)
-    token_ids, _ = random_texts([CONTEXT] * 997, width=CONTEXT)
+def test_token_dropout_makes_about_its_share_of_the_tokens_unknown_in_training_alone() -> None:
+    config = ClassifierConfig(dim=12, num_heads=3, context_length=CONTEXT, token_dropout=0.2)
+    classifier = Classifier(config, VOCABULARY, OUTPUTS, unknown_id=23)
+    token_ids = random_texts([CONTEXT] * 997, width=CONTEXT)[0] % 23
+    before = token_ids.clone()
     seen = seen_by_the_embedding(classifier, token_ids)
-    dropped = seen == classifier.token_dropout.unknown_id
+    dropped = seen == 23
     assert dropped.double().mean().item() == pytest.approx(0.2, abs=0.015)  # 4 standard deviations
     assert torch.equal(seen[~dropped], token_ids[~dropped])
-
-
-def test_token_dropout_puts_in_the_id_it_was_given() -> None:
-    classifier = Classifier(ClassifierConfig(token_dropout=0.5), VOCABULARY, OUTPUTS, unknown_id=23)
-    seen = seen_by_the_embedding(classifier, torch.full((11, 7), 2))
-    assert set(seen.flatten().tolist()) == {2, 23}
-
-
-def test_token_dropout_leaves_the_callers_ids_alone() -> None:
-    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
-    before = token_ids.clone()
-    make_classifier(token_dropout=0.5)(token_ids)
-    assert torch.equal(token_ids, before)
-
-
-def test_token_dropout_is_off_in_evaluation_and_where_it_is_zero() -> None:
-    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
-    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.5).eval(), token_ids), token_ids)
-    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.0), token_ids), token_ids)
-
-
-def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
-    for std in (1.0, 0.02):
-        torch.manual_seed(0)
-        classifier = Classifier(ClassifierConfig(embedding_std=std), 997, OUTPUTS)
-        assert classifier.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
-
-
-def test_the_first_position_reaches_the_sinusoid() -> None:
-    for first_position in (0, 1):
-        table = make_classifier(first_position=first_position).positions.table
-        assert table[0, 0].item() == pytest.approx(math.sin(first_position))
-
-
-def test_weights_saved_and_loaded_give_the_same_logits() -> None:
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    for positions in Positions:
-        trained, fresh = (make_classifier(seed, positions=positions).eval() for seed in (0, 1))
-        assert not torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
-        fresh.load_state_dict(trained.state_dict())
-        assert torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+    assert torch.equal(token_ids, before)  # the caller's ids are not changed
+    assert torch.equal(seen_by_the_embedding(classifier.eval(), token_ids), token_ids)
 
 
 # The first part has an eleventh of the combinations, another eleventh for each norm, residual and positions. It covers
@@ -371,14 +255,6 @@ def test_in_a_causal_classifier_a_later_token_changes_nothing_before_it(norm: No
 
 
 @every_position
-def test_without_causality_a_later_token_changes_everything_before_it(positions: Positions) -> None:
-    classifier = make_classifier(positions=positions).eval()
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    hidden, changed = (hidden_states(classifier, ids, padding_mask) for ids in (token_ids, change_from(token_ids, 6)))
-    assert not torch.isclose(changed[:, :6], hidden[:, :6]).all(dim=-1).any()
-
-
-@every_position
 def test_a_causal_prediction_from_the_first_token_knows_no_other(positions: Positions) -> None:
     token_ids, padding_mask = random_texts([11, 7], width=11)
     changed = change_from(token_ids, 1)
@@ -386,16 +262,6 @@ def test_a_causal_prediction_from_the_first_token_knows_no_other(positions: Posi
         classifier = make_classifier(causal=causal, pooling=PoolingKind.first, positions=positions).eval()
         logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
         assert torch.isclose(logits, other).all(dim=1).tolist() == [causal, causal]
-
-
-@every_position
-def test_a_causal_prediction_from_the_first_token_does_know_that_one(positions: Positions) -> None:
-    classifier = make_classifier(causal=True, pooling=PoolingKind.first, positions=positions).eval()
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    changed = token_ids.clone()
-    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
-    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
-    assert not torch.isclose(logits, other).all(dim=1).any()
 
 
 @every_pooling_and_position
@@ -423,20 +289,3 @@ def test_padding_before_a_causal_text_is_not_seen_and_breaks_no_gradient(positio
         assert parameter.grad.isfinite().all(), name
     changed = torch.where(padding_mask, token_ids, (token_ids + 1) % VOCABULARY)
     assert_close(classifier(changed, padding_mask), logits)
-
-
-def test_a_causal_classifier_still_takes_what_comes_before_into_account() -> None:
-    classifier = make_classifier(causal=True, pooling=PoolingKind.last).eval()
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    changed = token_ids.clone()
-    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
-    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
-    assert not torch.isclose(logits, other).all(dim=1).any()
-
-
-@every_position
-def test_a_classifier_of_blocks_that_start_from_nothing_reads_only_words_and_places(positions: Positions) -> None:
-    classifier = make_classifier(zero_init=True, norm=Norm.pre, positions=positions).eval()
-    token_ids, padding_mask = random_texts([11, 7], width=11)
-    hidden = hidden_states(classifier, token_ids, padding_mask)
-    assert torch.equal(hidden, classifier.positions(classifier.embedding(token_ids)))

@@ -68,13 +68,6 @@ def test_the_first_reviews_are_shown_with_what_was_said(bench, board, folder, pu
         assert list(line) == ["text", given, "prediction", *(f"p({name})" for name in data.class_names)]
 
 
-def test_a_small_test_split_is_shown_whole(bench, board, folder, published) -> None:
-    data = judge(bench, ReviewTable(folder, 5000), loggers=(board,))
-    ((_, table),) = published
-    assert [line["text"] for line in table] == data.texts("test", 100)
-    assert len(table) == 100
-
-
 def test_a_test_of_some_batches_shows_what_was_judged(bench, board, folder, published) -> None:
     rows = Rows()
     data = judge(bench, ReviewTable(folder, 100), rows, loggers=(board,), limit_test_batches=1)
@@ -105,18 +98,12 @@ def test_the_table_is_a_file_too_which_a_logger_without_tables_leaves_to_it(benc
     assert len(rows) == 17
 
 
-def test_two_tests_show_two_tables(bench, board, folder, published) -> None:
+def test_every_test_shows_a_table_and_a_validation_none(bench, board, folder, published) -> None:
     data = bench.data()
     trainer = bench.trainer(ReviewTable(folder, 7), loggers=(board,))
-    for _ in range(2):
-        trainer.test(bench.module(data), datamodule=data, verbose=False)
+    for run in (trainer.test, trainer.validate, trainer.test):
+        run(bench.module(data), datamodule=data, verbose=False)
     assert [len(table) for _, table in published] == [7, 7]
-
-
-def test_a_validation_shows_none(bench, board, folder, published) -> None:
-    data = bench.data()
-    bench.trainer(ReviewTable(folder, 7), loggers=(board,)).validate(bench.module(data), datamodule=data, verbose=False)
-    assert published == []
 
 
 def test_tensorboard_gets_the_table(bench, board, folder) -> None:

@@ -29,11 +29,10 @@ from firstlight.errors import RunError, UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
+from tests_support import contents
 
 WORDS = "one two three four five six seven eight nine ten eleven"
 SRC = Path(__file__).parents[2] / "src"
-
-Content = dict[str, Any]
 
 
 # --- every cache, used twice ---
@@ -45,39 +44,30 @@ SOURCE = Source(SourceKind.sample, "generated rows", "5eed", {"train": Path("row
 WORD_OPTIONS = TokenizerOptions(kind=TokenizerKind.word, min_document_frequency=1)
 
 
-def encoded_reviews(cache_dir: Path) -> Content:
-    found = encode(SOURCE, ReviewOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
-    return vars(found) | {"ids": found.ids.ids, "offsets": found.ids.offsets, "tokenizer": found.tokenizer.to_json()}
+def fill_reviews(cache_dir: Path) -> None:
+    encode(SOURCE, ReviewOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
 
 
-def encoded_pairs(cache_dir: Path) -> Content:
-    found = encode_pairs(SOURCE, PairOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
-    sides = {f"{name} {part}": getattr(getattr(found, name), part) for name in ("source", "target")
-             for part in ("ids", "offsets")}  # fmt: skip
-    tokenizers = [tokenizer.to_json() for tokenizer in found.tokenizers]
-    return sides | {"splits": found.splits, "places": found.places, "tokenizers": tokenizers}
+def fill_pairs(cache_dir: Path) -> None:
+    encode_pairs(SOURCE, PairOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
 
 
-def encoded_text(cache_dir: Path) -> Content:
+def fill_text(cache_dir: Path) -> None:
     options = CharacterOptions(
         source=SourceKind.sample, preparation=Preparation.lines, name="names", cache_dir=str(cache_dir)
     )
-    found = encode_text(find_text(options), options)
-    return vars(found) | {"ids": found.ids.ids, "offsets": found.ids.offsets, "tokenizer": found.tokenizer.to_json()}
+    encode_text(find_text(options), options)
 
 
-def copy_of_the_hub(cache_dir: Path) -> Content:
-    source = find_source(ReviewOptions(source=SourceKind.hub, hub="own/data", cache_dir=str(cache_dir)))
-    return {"where": source.where, "fingerprint": source.fingerprint, "texts": source.texts("text", range(3))}
+def fill_hub(cache_dir: Path) -> None:
+    find_source(ReviewOptions(source=SourceKind.hub, hub="own/data", cache_dir=str(cache_dir)))
 
 
-def downloaded(cache_dir: Path) -> Content:
-    options = CharacterOptions(source=SourceKind.hub, name="mine", url="http://a.b/text", cache_dir=str(cache_dir))
-    source = find_text(options)
-    return {"where": source.where, "fingerprint": source.fingerprint, "text": "".join(source.lines())}
+def download(cache_dir: Path) -> None:
+    find_text(CharacterOptions(source=SourceKind.hub, name="mine", url="http://a.b/text", cache_dir=str(cache_dir)))
 
 
-CACHES = [encoded_reviews, encoded_pairs, encoded_text, copy_of_the_hub, downloaded]
+CACHES = [fill_reviews, fill_pairs, fill_text, fill_hub, download]
 
 
 class Table:
@@ -108,19 +98,26 @@ def kept_in(cache_dir: Path) -> Path:
     return checksums.parent
 
 
-def assert_same(found: Content, expected: Content) -> None:
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
-
-
 @pytest.mark.parametrize("use", CACHES)
-def test_what_is_whole_is_used_as_it_is(use: Callable[[Path], Content], tmp_path: Path, caplog: Any) -> None:
-    first = use(tmp_path)
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert_same(use(tmp_path), first)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == written
+def test_what_is_whole_is_used_as_it_is_and_damage_is_noted_once_and_mended(
+    use: Callable[[Path], None], tmp_path: Path, caplog: Any
+) -> None:
+    use(tmp_path)
+    first, times = contents(tmp_path), {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    (kept_in(tmp_path) / ".DS_Store").write_bytes(b"\0")  # file managers and network disks create hidden files
+    use(tmp_path)
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert {path: path.stat().st_mtime_ns for path in times if path.is_file()}.items() <= times.items()
+    folder = kept_in(tmp_path)
+    for name in sorted(path.name for path in folder.iterdir() if path.name != ".DS_Store"):
+        caplog.clear()
+        flip_a_bit(folder / name)
+        use(tmp_path)
+        [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert warning.startswith(f"{folder} is damaged (")
+        assert warning.endswith("); it is written again")
+        assert contents(tmp_path) == first
+        assert list(folder.parent.iterdir()) == [folder]  # and no other file
 
 
 # --- damage ---
@@ -162,29 +159,32 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+def write_kept(folder: Path) -> Path:
+    def fill(new: Path) -> None:
+        (new / "text.txt").write_text("some text")
+        cache.save_array(new / "ids.npy", np.arange(24, dtype=np.int32))
+
+    cache.provide(folder / "kept", fill, "Making")
+    return folder / "kept"
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("use", CACHES)
-def test_damage_in_any_file_is_noted_once_and_mended(
-    use: Callable[[Path], Content], damage: str, tmp_path: Path, caplog: Any
-) -> None:
-    first = use(tmp_path)
-    folder = kept_in(tmp_path)
+def test_any_damage_is_found(damage: str, tmp_path: Path, caplog: Any) -> None:
+    folder = write_kept(tmp_path)
+    first = contents(tmp_path)
     for name in sorted(path.name for path in folder.iterdir()):  # including the list of checksums
         caplog.clear()
         DAMAGES[damage](folder / name)
-        assert_same(use(tmp_path), first)
-        [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-        assert warning.startswith(f"{folder} is damaged (")
-        assert warning.endswith("); it is written again")
+        write_kept(tmp_path)
+        assert f"{folder} is damaged (" in caplog.text
         assert cache.damage(folder) is None
-        assert list(folder.parent.iterdir()) == [folder]  # and no other file
+        assert contents(tmp_path) == first
 
 
 @pytest.mark.parametrize("replace", ["file", "empty folder", "foreign file", "foreign folder"])
-@pytest.mark.parametrize("use", CACHES)
-def test_what_is_no_folder_of_the_cache_is_replaced(use: Any, replace: str, tmp_path: Path, caplog: Any) -> None:
-    first = use(tmp_path)
-    folder = kept_in(tmp_path)
+def test_what_is_no_folder_of_the_cache_is_replaced(replace: str, tmp_path: Path, caplog: Any) -> None:
+    folder = write_kept(tmp_path)
+    first = contents(tmp_path)
     if replace == "foreign file":
         (folder / "validation.csv").write_text("text,label\nx,1\n")
     elif replace == "foreign folder":
@@ -192,18 +192,9 @@ def test_what_is_no_folder_of_the_cache_is_replaced(use: Any, replace: str, tmp_
     else:
         folder.rename(tmp_path.parent / f"{tmp_path.name}-away")
         folder.mkdir() if replace == "empty folder" else folder.write_text("mine")
-    assert_same(use(tmp_path), first)
+    write_kept(tmp_path)
     assert f"{folder} is damaged (" in caplog.text
-    assert cache.damage(folder) is None
-
-
-def test_hidden_files_are_left_alone(tmp_path: Path, caplog: Any) -> None:
-    """File managers and network disks create hidden files."""
-    encoded_text(tmp_path)
-    (kept_in(tmp_path) / ".DS_Store").write_bytes(b"\0")
-    encoded_text(tmp_path)
-    assert (kept_in(tmp_path) / ".DS_Store").is_file()
-    assert not caplog.records or "damaged" not in caplog.text
+    assert contents(tmp_path) == first
 
 
 def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
@@ -212,22 +203,22 @@ def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
     def unreachable(_: str) -> str:
         raise hub.UnreachableError("no network")
 
-    expected = copy_of_the_hub(tmp_path)
+    fill_hub(tmp_path)
     older = kept_in(tmp_path)
     os.utime(older, (1, 1))
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "6eed")
-    copy_of_the_hub(tmp_path)
+    fill_hub(tmp_path)
     monkeypatch.setattr(hub, "_newest_revision", unreachable)
     flip_a_bit(older.with_name("6eed") / "train.parquet")
-    assert_same(copy_of_the_hub(tmp_path), expected)
+    fill_hub(tmp_path)
     assert "6eed is damaged ('train.parquet' has changed since it was written); it is not used" in (caplog.text)
     (older / "test.parquet").unlink()
     with pytest.raises(UserError, match=r"data\.source=hub: the Hub does not answer \(no network\)"):
-        copy_of_the_hub(tmp_path)
+        fill_hub(tmp_path)
 
 
 def test_the_list_of_checksums_is_that_of_sha256sum(tmp_path: Path) -> None:
-    encoded_pairs(tmp_path)
+    fill_pairs(tmp_path)
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", cache.CHECKSUMS], cwd=kept_in(tmp_path), check=True)
 
 
@@ -235,10 +226,11 @@ def test_the_list_of_checksums_is_that_of_sha256sum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", CACHES)
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_one_line_that_names_the_folder_and_the_remedy(
-    use: Callable[[Path], Content], number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    use: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    number = errno.EDQUOT if use is fill_text else errno.ENOSPC
+
     def refuse(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -270,18 +262,10 @@ def test_parquet_that_does_not_fit_keeps_the_reason() -> None:
     assert error.value.errno == errno.ENOSPC
 
 
-def test_an_array_is_what_numpy_reads(tmp_path: Path) -> None:
-    array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
-    cache.save_array(tmp_path / "array.npy", array)
-    found = np.load(tmp_path / "array.npy", mmap_mode="c")
-    assert found.dtype == array.dtype
-    assert np.array_equal(found, array)
-
-
 def test_a_file_where_the_cache_should_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "encoded").write_text("mine")
     with pytest.raises(UserError, match=rf"^{tmp_path}/encoded is not a folder; remove it, or set .*cache_dir$"):
-        encoded_text(tmp_path)
+        fill_text(tmp_path)
 
 
 # --- flushed, then renamed ---
@@ -356,23 +340,16 @@ def test_what_an_earlier_version_left_is_removed_after_a_day(tmp_path: Path) -> 
     assert sorted(tmp_path.iterdir()) == sorted([new, tmp_path / "kept"])
 
 
-def test_the_first_of_two_processes_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_first_of_two_processes_is_kept(is_damaged: bool, tmp_path: Path) -> None:
+    if is_damaged:  # both repair the same folder
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept" / "file").write_text("damaged")
+
     def fill(folder: Path) -> None:
         cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("first"), "Making")
         (folder / "file").write_text("second")
 
-    cache.provide(tmp_path / "kept", fill, "Making")
-    assert (tmp_path / "kept" / "file").read_text() == "first"
-    assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
-
-
-def test_of_two_processes_that_mend_the_same_the_first_is_kept(tmp_path: Path) -> None:
-    def fill(folder: Path) -> None:
-        cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("first"), "Making")
-        (folder / "file").write_text("second")
-
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "file").write_text("damaged")
     cache.provide(tmp_path / "kept", fill, "Making")
     assert (tmp_path / "kept" / "file").read_text() == "first"
     assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
@@ -407,7 +384,7 @@ def test_a_write_that_breaks_off_leaves_nothing(error: BaseException, tmp_path: 
 
 def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged folder is removed only when another one replaces it."""
-    downloaded(tmp_path)
+    download(tmp_path)
     flip_a_bit(kept_in(tmp_path) / "text.txt")
 
     def unreachable(_: str) -> bytes:
@@ -415,6 +392,6 @@ def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(text_sources, "_fetch", unreachable)
     with pytest.raises(UserError, match=r"does not answer \(no network\)"):
-        downloaded(tmp_path)
+        download(tmp_path)
     assert (kept_in(tmp_path) / "text.txt").is_file()
     assert sources.hash_of({"text": kept_in(tmp_path) / "text.txt"})

@@ -1,8 +1,5 @@
 import random
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -24,7 +21,6 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, decode
 
-SRC = Path(__file__).parents[2] / "src"
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
 BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
 TOKENIZERS = pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
@@ -95,7 +91,7 @@ def passages_of(text: str) -> list[str]:
 # --- the end of a text for validation ---
 
 
-@pytest.mark.parametrize("characters_at_once", [1, 7, 101, 2**20])
+@pytest.mark.parametrize("characters_at_once", [1, 101, 2**20])
 @TOKENIZERS
 def test_a_sequential_split_is_cut_to_the_character_however_the_text_is_read(
     file, monkeypatch, tokenizer, characters_at_once
@@ -107,14 +103,8 @@ def test_a_sequential_split_is_cut_to_the_character_however_the_text_is_read(
     assert text_of(encoded, "validation") == TEXT[end:]
     assert encoded.splits.tolist() == [0, 1]  # one document each, and none for an empty split
     assert encoded.statistics == {"characters": len(TEXT)}
-
-
-@pytest.mark.parametrize("characters_at_once", [13, 2**20])
-def test_a_test_split_comes_after_the_validation_split(file, monkeypatch, characters_at_once):
-    monkeypatch.setattr(corpus, "CHARACTERS_AT_ONCE", characters_at_once)
-    text = TEXT[:1009]
-    encoded = encode_file(file, text, validation_fraction=0.1, test_fraction=0.2)
-    assert [text_of(encoded, split) for split in SPLITS] == [text[:706], text[706:807], text[807:]]
+    encoded = encode_file(file, TEXT[:1009], validation_fraction=0.1, test_fraction=0.2)
+    assert [text_of(encoded, split) for split in SPLITS] == [TEXT[:706], TEXT[706:807], TEXT[807:1009]]
 
 
 @pytest.mark.parametrize(
@@ -151,43 +141,19 @@ def test_passages_are_whole_and_each_is_in_one_split(file, monkeypatch, tokenize
     for split, passages in found.items():
         assert "".join(passages) == text_of(encoded, split)
         assert passages == [passage for passage in everything if passage in passages]  # in the order of the text
-
-
-def test_passages_are_taken_for_their_share_of_the_characters(file):
-    longest = max(map(len, passages_of(TEXT)))
-    encoded = encode_file(file, split=Split.passages, validation_fraction=0.2, test_fraction=0.1)
     for split, share in {"train": 0.7, "validation": 0.2, "test": 0.1}.items():
-        assert len(text_of(encoded, split)) == pytest.approx(share * len(TEXT), abs=longest)
-
-
-def test_passages_are_taken_from_everywhere(file):
-    encoded = encode_file(file, split=Split.passages, validation_fraction=0.2)
-    numbers = [int(passage.partition(".")[0]) for passage in passages_of(text_of(encoded, "validation"))]
-    assert min(numbers) < 23
-    assert max(numbers) > 188
-
-
-def test_a_line_of_white_space_ends_a_passage(file):
-    passages = [f"\t{number}\n \t \n" for number in range(101)]
-    encoded = encode_file(file, "".join(passages), split=Split.passages, validation_fraction=0.2)
-    validation = text_of(encoded, "validation")
-    assert len(validation) > 0
-    assert set(re.findall(r"\t\d+\n \t \n", validation)) <= set(passages)
-    assert "".join(re.findall(r"\t\d+\n \t \n", validation)) == validation
-
-
-def test_the_seed_of_the_split_decides_which_passages_are_taken(file):
-    taken = [text_of(encode_file(file, split=Split.passages, split_seed=seed), "validation") for seed in (3, 3, 4)]
-    assert taken[0] == taken[1] != taken[2]
+        assert len(text_of(encoded, split)) == pytest.approx(share * len(TEXT), abs=max(map(len, everything)))
+    numbers = [int(passage.partition(".")[0]) for passage in found["validation"]]
+    assert min(numbers) < 23 < 188 < max(numbers)  # from everywhere
 
 
 @pytest.mark.parametrize("preparation", [Preparation.text, Preparation.lines])
-def test_the_test_split_stays_the_same_whatever_validation_takes(file, preparation):
+def test_the_seed_decides_the_splits_and_the_test_split_stays_the_same_whatever_validation_takes(file, preparation):
     encode = encode_names if preparation is Preparation.lines else encode_file
-    taken = [
-        documents_of(encode(file, split=Split.passages, validation_fraction=share, test_fraction=0.1), "test")
-        for share in (0.1, 0.3)
-    ]
+    options = {"split": Split.passages, "test_fraction": 0.1}
+    one, again, other = (documents_of(encode(file, split_seed=n, **options), "validation") for n in (3, 3, 4))
+    assert one == again != other
+    taken = [documents_of(encode(file, **options, validation_fraction=share), "test") for share in (0.1, 0.3)]
     assert taken[0] == taken[1] != []
 
 
@@ -211,17 +177,6 @@ def test_lines_are_documents_of_which_four_fifths_are_learned(file, tokenizer):
     assert sorted(chain(*found.values())) == sorted(NAMES)
     for documents in found.values():
         assert documents == [name for name in NAMES if name in documents]
-
-
-def test_documents_are_taken_by_their_number_and_not_by_their_length(file):
-    names = ["a" * 1009, *(f"b{number}" for number in range(99))]
-    encoded = encode_names(file, "\n".join(names))
-    assert [len(encoded.rows_of(split)) for split in SPLITS] == [80, 10, 10]
-
-
-def test_the_seed_of_the_split_decides_which_documents_are_taken(file):
-    taken = [documents_of(encode_names(file, split_seed=seed), "validation") for seed in (3, 3, 4)]
-    assert taken[0] == taken[1] != taken[2]
 
 
 def test_a_document_is_a_line_without_the_white_space_around_it_and_blank_lines_are_none(file):
@@ -274,12 +229,6 @@ def test_the_sample_is_nothing_but_plays(file, monkeypatch):
     assert encoded.statistics["passages"] == 211
 
 
-def test_a_text_without_plays_is_refused(file):
-    with pytest.raises(UserError):
-        encode_file(file, preparation=Preparation.plays)
-    assert cached(file) == []
-
-
 # --- the vocabulary ---
 
 
@@ -328,13 +277,6 @@ def test_ids_are_of_one_byte_where_the_vocabulary_allows(file, num_characters, d
     assert text_of(encoded, "train") + text_of(encoded, "validation") == text
 
 
-@pytest.mark.parametrize(("max_size", "dtype"), [(256, np.uint8), (257, np.int32)])
-def test_byte_pairs_without_merges_are_of_one_byte(file, max_size, dtype):
-    encoded = encode_file(file, tokenizer=TokenizerOptions(kind=TokenizerKind.subword, max_size=max_size))
-    assert encoded.ids.ids.dtype == dtype
-    assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
-
-
 def test_the_ids_stay_on_disk_and_are_not_changed_there(file):
     encoded = encode_file(file)
     assert isinstance(encoded.ids.ids, np.memmap)
@@ -359,9 +301,9 @@ def test_what_is_in_the_cache_is_not_read_again(file, preparation):
     assert again.statistics == first.statistics
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_whatever_changes_the_encoding_is_encoded_anew(file, monkeypatch):
+    encode_file(file, "\n".join(NAMES))
+    changes = [
         {"preparation": Preparation.lines},
         {"separator": "|"},
         {"split": Split.passages},
@@ -369,114 +311,42 @@ def test_what_is_in_the_cache_is_not_read_again(file, preparation):
         {"test_fraction": 0.1},
         {"split_seed": 1},
         {"tokenizer": BYTE_PAIRS},
-        {"tokenizer": TokenizerOptions(kind=TokenizerKind.char, max_size=None, unknown_symbol="?")},
-        {"tokenizer": TokenizerOptions(kind=TokenizerKind.char, max_size=None, unknown_symbol=None)},
+        *(
+            {"tokenizer": TokenizerOptions(TokenizerKind.char, max_size=None, unknown_symbol=each)}
+            for each in ("?", None)
+        ),
         {"given": CharacterTokenizer.train(NAMES, "\ufffd")},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_whatever_changes_the_encoding_is_encoded_anew(file, change):
-    text = "\n".join(NAMES)
-    encode_file(file, text)
-    encode_file(file, text, **change)
-    assert len(cached(file)) == 2
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"context_length": 7},
-        {"batch_size": 7},
-        {"evaluation_batch_size": 7},
-        {"seed": 7},
-        {"source": SourceKind.local},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_does_not_change_the_encoding_shares_it(file, change):
-    encode_file(file)
-    encode_file(file, **change)
-    assert len(cached(file)) == 1
-
-
-def test_another_byte_in_the_text_is_encoded_anew(file):
-    encode_file(file)
-    assert text_of(encode_file(file, TEXT.replace("é", "è")), "train").startswith(TEXT[:101].replace("é", "è"))
-    assert len(cached(file)) == 2
-
-
-def test_another_version_of_the_encoding_is_encoded_anew(file, monkeypatch):
-    encode_file(file)
+        {"text": TEXT},
+    ]
+    for number, change in enumerate(changes, start=2):
+        encode_file(file, **change)
+        assert len(cached(file)) == number, change
     monkeypatch.setattr(corpus, "VERSION", 1009)
     encode_file(file)
-    assert len(cached(file)) == 2
+    assert len(cached(file)) == len(changes) + 2
 
 
-def test_a_mistake_late_in_the_text_leaves_nothing(file):
-    file.write_bytes(b"one line\n" * 1009 + b"\xff\n")
-    with pytest.raises(UserError, match=f"{file}:1010: byte 0xff is not UTF-8; save the file as UTF-8 text"):
-        encode_file(file)
-    assert cached(file) == []
+def test_what_does_not_change_the_encoding_shares_it(file):
+    encode_file(file)
+    encode_file(file, context_length=7, batch_size=7, evaluation_batch_size=7, seed=7, source=SourceKind.local)
+    assert len(cached(file)) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "preparation"), [("\ufeff", Preparation.text), ("\ufeff", Preparation.lines), (" \n\n", Preparation.lines)]
+    ("content", "preparation", "message"),
+    [
+        ("\ufeff", Preparation.text, ": the file has no text; name another file$"),
+        (" \n\n", Preparation.lines, ": the file has no text; name another file$"),
+        ("no play", Preparation.plays, None),
+        (
+            b"one line\n" * 1009 + b"\xff\n",
+            Preparation.text,
+            ":1010: byte 0xff is not UTF-8; save the file as UTF-8 text",
+        ),
+    ],
 )
-def test_a_file_without_a_text_is_refused(file, text, preparation):
-    with pytest.raises(UserError, match=f"^{file}: the file has no text; name another file$"):
-        encode_file(file, text, preparation=preparation)
+def test_a_file_without_a_text_is_refused_and_leaves_nothing(file, content, preparation, message):
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=message and f"^{file}{message}"):
+        encode_file(file, preparation=preparation)
     assert cached(file) == []
-
-
-ENCODE_BETWEEN_TWO_LINES = """
-import sys
-from firstlight.data import corpus
-from firstlight.data.corpus_options import CharacterOptions
-from firstlight.data.text_sources import find_text
-
-def encode_when_told(*arguments, encode=corpus._encode):
-    encode(*arguments)
-    print("written", flush=True)
-    sys.stdin.readline()
-
-corpus._encode = encode_when_told
-options = CharacterOptions(path=sys.argv[1], cache_dir=sys.argv[2])
-print(len(corpus.encode_text(find_text(options), options).ids.ids))
-"""
-
-
-@pytest.fixture
-def start(file: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """Start a process that encodes the file and waits just before the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_process() -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", ENCODE_BETWEEN_TWO_LINES, str(file), str(file.parent / "cache")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"},
-        )
-        started.append(process)
-        return process
-
-    yield start_process
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-@pytest.mark.slow  # 0.4 s; test_encoding.py tests the cache with two processes
-def test_two_processes_may_encode_the_same_at_once(file, start):
-    processes = [start(), start()]
-    for process in processes:
-        assert process.stdout.readline() == "written\n"
-    assert len(cached(file)) == 2  # both have written it completely, under their own names
-    for process in processes:
-        assert process.communicate("continue\n")[0] == f"{len(TEXT)}\n"
-        assert process.returncode == 0
-    [complete] = cached(file)
-    assert not complete.name.startswith(".")
-    assert text_of(encode_file(file, tokenizer=TokenizerOptions(kind=TokenizerKind.char)), "train")
-    assert len(cached(file)) == 1

@@ -9,120 +9,92 @@ from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.data_options import PairOptions
 
+CHARACTERS, PIECES = TokenizerKind.char, TokenizerKind.subword
 
+
+@pytest.mark.parametrize("kind", [CharacterOptions, PairOptions, ReviewOptions])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "data.batch_size=0 must be at least 1"),
         ({"evaluation_batch_size": 0}, "data.evaluation_batch_size=0 must be at least 1"),
         ({"context_length": 0}, "data.context_length=0 must be at least 1"),
         ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
         ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
         ({"validation_fraction": 0.5}, "data.validation_fraction=0.5 must lie between 0 and 0.5"),
-        ({"test_fraction": -0.1}, "data.test_fraction=-0.1 must be at least 0 and below 0.5"),
-        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must be at least 0 and below 0.5"),
-        ({"separator": ""}, "data.separator= must be one character"),
-        ({"separator": ".."}, r"data.separator=.. must be one character"),
-        (
-            {"preparation": Preparation.lines, "tokenizer": TokenizerOptions(TokenizerKind.char, unknown_symbol=".")},
-            r"data.separator=\. equals tokenizer.unknown_symbol; change one of them",
-        ),
-        (
-            {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.subword)},
-            "data.separator=¶ must be ASCII for tokenizer=subword; change one of them",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(TokenizerKind.subword, max_size=255)},
-            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
-        ),
-        (
-            {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.word)},
-            "data.separator=¶ must be ASCII for tokenizer=word; change one of them",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=255)},
-            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(TokenizerKind.word, punctuation=False)},
-            "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(TokenizerKind.word, word_list="words.txt")},
-            "tokenizer.word_list has simplified words, but a generator keeps the text; remove it",
-        ),
-        (
-            {"source": SourceKind.sample},
-            "data.path=mine.txt: data.source=sample does not read a file; remove data.path",
-        ),
-        ({"path": None}, "data.path is not set; set it to a text file, as in data.path=my_novel.txt"),
-    ],
-)
-def test_options_that_make_no_text_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        CharacterOptions(**({"path": "mine.txt"} | options))
-
-
-def test_a_text_has_a_path_or_a_name_or_is_a_sample():
-    for options in ({"path": "mine.txt"}, {"name": "mine"}, {"source": SourceKind.sample}):
-        assert CharacterOptions(**options).tokenizer.kind is TokenizerKind.char
-
-
-def test_reviews_are_not_read_by_characters():
-    message = r"tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword"
-    with pytest.raises(ValueError, match=message):
-        ReviewOptions(tokenizer=TokenizerOptions(kind=TokenizerKind.char))
-
-
-PIECES = TokenizerKind.subword
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_tokens": 0}, "data.batch_tokens=0 must be at least 1"),
-        ({"evaluation_batch_size": 0}, "data.evaluation_batch_size=0 must be at least 1"),
-        ({"context_length": 0}, "data.context_length=0 must be at least 1"),
-        ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
-        ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
-        ({"validation_fraction": 0.5}, "data.validation_fraction=0.5 must lie between 0 and 0.5"),
-        ({"test_fraction": 0.0}, "data.test_fraction=0.0 must lie between 0 and 0.5"),
-        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must lie between 0 and 0.5"),
-        ({"target_column": "en"}, "data.source_column and data.target_column are both en; change one"),
-        (
-            {"tokenizer": TokenizerOptions(TokenizerKind.char)},
-            "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(word_list="words.txt")},
-            "tokenizer.word_list has lower-case words, but translation keeps case; remove it",
-        ),
-        (
-            {"tokenizer": TokenizerOptions(PIECES, max_size=259)},
-            "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
-        ),
+        ({"test_fraction": -0.1}, "data.test_fraction=-0.1 must "),
+        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must "),
         ({"source": SourceKind.sample}, "data.path=mine: data.source=sample does not read a file; remove data.path"),
     ],
 )
-def test_options_that_make_no_pairs_are_refused(options, message):
+def test_options_that_no_data_can_have_are_refused(kind, options, message):
     with pytest.raises(ValueError, match=message):
-        PairOptions(**({"path": "mine"} | options))
+        kind(**({"path": "mine"} | options))
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("kind", "options", "message"),
     [
-        {},
-        {"path": "mine", "source": SourceKind.hub},
-        {"source": SourceKind.sample},
-        {"batch_tokens": 1, "max_train_rows": 1, "context_length": 1},
-        {"tokenizer": TokenizerOptions(PIECES, max_size=260)},
-        {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=3)},
-        {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=None)},
+        (CharacterOptions, {"path": None}, "data.path is not set; set it to a text file, as in data.path=my_novel.txt"),
+        (CharacterOptions, {"batch_size": 0}, "data.batch_size=0 must be at least 1"),
+        (ReviewOptions, {"batch_size": 0}, "data.batch_size=0 must be at least 1"),
+        (PairOptions, {"batch_tokens": 0}, "data.batch_tokens=0 must be at least 1"),
+        (CharacterOptions, {"separator": ""}, "data.separator= must be one character"),
+        (CharacterOptions, {"separator": ".."}, r"data.separator=.. must be one character"),
+        (PairOptions, {"target_column": "en"}, "data.source_column and data.target_column are both en; change one"),
+        (ReviewOptions, {"class_names": ["bad", "good"]}, "data.class_names requires data.labels=classes, not binary"),
     ],
 )
-def test_options_that_make_pairs_are_taken(options):
-    assert PairOptions(**options).source_column == "en"
+def test_options_that_make_no_data_are_refused(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**({"path": "mine"} | options))
+
+
+@pytest.mark.parametrize(
+    ("kind", "tokenizer", "message"),
+    [
+        (ReviewOptions, {"kind": CHARACTERS}, "tokenizer=char requires a generator; use tokenizer=word or"),
+        (PairOptions, {"kind": CHARACTERS}, "tokenizer=char makes sentences too long; use tokenizer=subword or word"),
+        (
+            PairOptions,
+            {"word_list": "words.txt"},
+            "tokenizer.word_list has lower-case words, but translation keeps case",
+        ),
+        (
+            PairOptions,
+            {"kind": PIECES, "max_size": 259},
+            "max_size=259 is too small for 256 bytes and 4 marks; set it to 260",
+        ),
+        (
+            CharacterOptions,
+            {"kind": PIECES, "max_size": 255},
+            "max_size=255 is too small for 256 bytes; set it to 256 or",
+        ),
+        (
+            CharacterOptions,
+            {"max_size": 255},
+            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
+        ),
+        (CharacterOptions, {"punctuation": False}, "tokenizer.punctuation=false removes marks, but a generator keeps"),
+        (
+            CharacterOptions,
+            {"word_list": "words.txt"},
+            "tokenizer.word_list has simplified words, but a generator keeps",
+        ),
+    ],
+)
+def test_tokenizers_that_do_not_suit_the_data_are_refused(kind, tokenizer, message):
+    with pytest.raises(ValueError, match=message):
+        kind(path="mine", tokenizer=TokenizerOptions(**({"kind": TokenizerKind.word} | tokenizer)))
+
+
+def test_a_separator_must_be_encoded_by_the_tokenizer():
+    with pytest.raises(ValueError, match=r"data.separator=\. equals tokenizer.unknown_symbol; change one of them"):
+        CharacterOptions(
+            path="mine", preparation=Preparation.lines, tokenizer=TokenizerOptions(CHARACTERS, unknown_symbol=".")
+        )
+    for kind in (PIECES, TokenizerKind.word):
+        with pytest.raises(ValueError, match=f"data.separator=¶ must be ASCII for tokenizer={kind.value}; change one"):
+            CharacterOptions(path="mine", separator="¶", tokenizer=TokenizerOptions(kind))
 
 
 @pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, CharacterData, PairData, MaskedReviewData])

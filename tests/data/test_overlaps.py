@@ -12,7 +12,6 @@ from firstlight.data.overlaps import found
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
-from firstlight.masked.data import MaskedReviewData
 
 WORDS = [f"{a}{b}" for a in ("am", "bir", "ced", "dai", "el", "fer") for b in ("ber", "ch", "sy")]
 
@@ -53,7 +52,7 @@ def splits_of(folder: Path, names: tuple[str, str]) -> None:
         write_rows(folder / f"{split}.jsonl", [dict(zip(names, row, strict=True)) for row in values])
 
 
-@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, MaskedReviewData, PairData])
+@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, PairData])
 def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     splits_of(tmp_path, ("en", "de") if kind is PairData else ("text", "label"))
     labels = {"labels": "stars"} if kind is ReviewData else {}
@@ -104,7 +103,7 @@ def test_data_that_deduplication_empties_is_refused(tmp_path: Path) -> None:
 # --- max_train_rows ---
 
 
-@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, MaskedReviewData, PairData])
+@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, PairData])
 def test_the_vocabulary_is_that_of_the_rows_that_are_kept(kind: Any, tmp_path: Path) -> None:
     words = [f"word{chr(97 + n // 10)}{chr(97 + n % 10)}" for n in range(90)]  # words for every tokenizer
     rows = [{"text": f"{word} of", "en": "of", "de": word, "label": n % 5} for n, word in enumerate(words)]

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -78,44 +77,14 @@ def test_a_movie_is_a_review_of_the_same_split_with_its_side() -> None:
         assert {(stars[row["text"]], row["label"]) for row in rows} == {(1, 0), (2, 0), (4, 1), (5, 1)}
 
 
-@pytest.mark.slow  # it can change only with the files whose digests are pinned above
-@pytest.mark.parametrize(
-    ("name", "columns"),
-    [
-        ("entailment", ["premise"]),
-        ("entailment", ["hypothesis"]),
-        ("choices", ["ending_a", "ending_b", "ending_c", "ending_d"]),
-    ],
-)
-def test_one_of_two_texts_predicts_the_label_no_better_than_chance(name: str, columns: list[str]) -> None:
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.naive_bayes import MultinomialNB
-    from sklearn.pipeline import make_pipeline
-
-    parts = rows_of(name)
-
-    def words(rows: list[dict[str, Any]]) -> list[str]:
-        """Return the words of each row, marked with the number of their column."""
-        return [" ".join(f"{word}{n}" for n, c in enumerate(columns) for word in row[c].split()) for row in rows]
-
-    model = make_pipeline(CountVectorizer(), MultinomialNB())
-    model.fit(words(parts["train"]), [row["label"] for row in parts["train"]])
-    rows, chance = parts["test"] + parts["validation"], 1 / NUM_CLASSES[name]
-    accuracy = model.score(words(rows), [row["label"] for row in rows])
-    assert abs(accuracy - chance) < 4 * math.sqrt(chance * (1 - chance) / len(rows))
-
-
 def test_a_column_that_the_sample_does_not_have_is_one_line(tmp_path: Path) -> None:
     columns = ["premise", "conclusion"]
     data = ReviewData(
         source="sample", sample="entailment", text_column=columns, labels="classes", cache_dir=str(tmp_path)
     )
-    with pytest.raises(UserError) as error:
+    message = r"^sample train:1: the column 'conclusion' does not exist; .*'data.text_column=\[premise,hypothesis\]'$"
+    with pytest.raises(UserError, match=message):
         data.prepare_data()
-    assert str(error.value) == (
-        "sample train:1: the column 'conclusion' does not exist; the columns are premise, hypothesis, label; "
-        "set data.text_column to two of them, as in 'data.text_column=[premise,hypothesis]'"
-    )
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "changed"])

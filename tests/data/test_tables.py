@@ -24,6 +24,10 @@ def test_texts_are_padded_to_the_longest_of_their_batch():
     batch = look_up(3, 0)
     assert batch.token_ids.tolist() == [[31, PAD_ID, PAD_ID], [11, 12, 13]]
     assert batch.padding_mask.tolist() == [[True, False, False], [True, True, True]]
+    empty = look_up(1, 0, texts=[[], []])
+    assert empty.token_ids.tolist() == [[PAD_ID], [PAD_ID]]
+    assert not empty.padding_mask.any()
+    assert look_up(0, texts=[[5, PAD_ID, 6]]).padding_mask.all()  # [PAD] in a text of the user is not padding
 
 
 @pytest.mark.parametrize(
@@ -54,28 +58,6 @@ def test_a_short_text_is_whole_beside_a_long_one(truncation):
     assert batch.padding_mask.sum(dim=1).tolist() == [3, 5, 0]
 
 
-@pytest.mark.parametrize("truncation", Truncation)
-def test_an_empty_text_is_all_padding(truncation):
-    batch = look_up(1, truncation=truncation)
-    assert batch.token_ids.tolist() == [[PAD_ID]]
-    assert batch.padding_mask.tolist() == [[False]]
-
-
-def test_texts_that_are_all_empty_make_a_table():
-    batch = look_up(1, 0, texts=[[], []])
-    assert batch.token_ids.tolist() == [[PAD_ID], [PAD_ID]]
-    assert not batch.padding_mask.any()
-
-
-@pytest.mark.parametrize(("truncation", "first", "last"), [
-    (Truncation.head, 1, 53), (Truncation.tail, 999_948, 1_000_000), (Truncation.head_tail, 1, 1_000_000)
-])  # fmt: skip
-def test_a_text_of_a_million_tokens_is_cut_like_any_other(truncation, first, last):
-    batch = look_up(0, texts=[range(1, 1_000_001), [7]], context_length=53, truncation=truncation)
-    assert batch.token_ids.shape == (1, 53)
-    assert (batch.token_ids[0, 0].item(), batch.token_ids[0, -1].item()) == (first, last)
-
-
 def test_a_batch_has_the_targets_and_the_numbers_of_its_rows_and_counts_real_tokens():
     batch = look_up(2, 1, 0)
     assert batch.targets.tolist() == [4, 1, 3]
@@ -83,25 +65,14 @@ def test_a_batch_has_the_targets_and_the_numbers_of_its_rows_and_counts_real_tok
     assert batch.num_tokens == int(batch.padding_mask.sum()) == 8
 
 
-def test_a_padding_token_within_a_text_is_real():
-    """[PAD] in a text of the user is not padding, since the mask depends only on the lengths."""
-    batch = look_up(0, texts=[[5, PAD_ID, 6]])
-    assert batch.padding_mask.all()
-
-
-def test_a_table_is_no_part_of_a_checkpoint():
-    assert TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head).state_dict() == {}
-
-
-def test_a_table_always_fits_beside_the_processor():
-    assert fits(TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head), torch.device("cpu"))
-
-
-@pytest.mark.parametrize(("free", "expected"), [(4 * 1009, False), (4 * 1009 + 4, True)])
-def test_a_table_may_take_less_than_a_quarter_of_what_an_accelerator_has_free(monkeypatch, free, expected):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1_000_003))
+def test_a_table_may_take_less_than_a_quarter_of_what_an_accelerator_has_free(monkeypatch):
     table = StreamTable(np.zeros(1009, np.uint8), None)  # one byte per token
-    assert fits(table, torch.device("cuda")) is expected
+    for free, expected in ((4 * 1009, False), (4 * 1009 + 4, True)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 1_000_003))
+        assert fits(table, torch.device("cuda")) is expected
+    assert fits(table, torch.device("cpu"))
+    ids = RaggedIds.from_rows(TEXTS)
+    assert not {**table.state_dict(), **TokenTable(ids, TARGETS, 5, Truncation.head).state_dict()}
 
 
 # --- streams ---
@@ -126,12 +97,5 @@ def test_a_separator_is_the_last_token_of_a_stream():
     assert table.flat.tolist() == [2, 3, 5, 7]
     assert table.flat.dtype == torch.uint8
     assert table(windows([3, 0, 1])).token_ids.tolist() == [[7, 2]]
-
-
-def test_a_stream_without_separators_is_not_copied():
     ids = np.array([2, 3, 5], np.int32)
-    assert np.shares_memory(StreamTable(ids, None).flat.numpy(), ids)
-
-
-def test_a_stream_is_no_part_of_a_checkpoint():
-    assert StreamTable(np.arange(7), 3).state_dict() == {}
+    assert np.shares_memory(StreamTable(ids, None).flat.numpy(), ids)  # without a separator, nothing is copied

@@ -10,7 +10,7 @@ import pytest
 from firstlight.data import text_sources
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import SourceKind
-from firstlight.data.sources import GENERATED, Source, check_path
+from firstlight.data.sources import GENERATED, Source
 from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
 
@@ -120,14 +120,16 @@ def test_auto_takes_the_data_folder_of_the_environment_first(make, web, monkeypa
     assert web.asked == []
 
 
-@pytest.mark.parametrize("variable", [None, "", "elsewhere"])
-def test_auto_takes_the_folder_below_data_next(make, web, monkeypatch, variable):
-    file = make("data/shakespeare/plays.txt")
+def test_auto_takes_the_folder_below_data_next(make, web, monkeypatch, caplog):
+    """The choice is shared with the other data, see test_sources.py."""
+    file = make("data/shakespeare/plays.txt", "not this one")
     make("elsewhere/names/names.txt")
-    if variable is not None:
-        monkeypatch.setenv("FIRSTLIGHT_DATA", variable)
+    monkeypatch.setenv("FIRSTLIGHT_DATA", "elsewhere")
     assert kind_and_where(find(url=web.url)) == (SourceKind.local, str(file))
+    assert find(source=SourceKind.sample, url=web.url).kind is SourceKind.sample
     assert web.asked == []
+    assert text_of(find(source=SourceKind.hub, url=web.url)) == TEXT
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_auto_asks_the_web_next(make, web):
@@ -139,28 +141,22 @@ def test_auto_asks_the_web_next(make, web):
 
 
 @pytest.mark.parametrize(
-    ("preparation", "where"),
+    ("preparation", "where", "size"),
     [
-        (Preparation.text, "generated plays 1"),
-        (Preparation.plays, "generated plays 1"),
-        (Preparation.lines, "generated names 1"),
+        (Preparation.text, "generated plays 1", 42_145),
+        (Preparation.plays, "generated plays 1", 42_145),
+        (Preparation.lines, "generated names 1", 20_000),
     ],
 )
-def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation, where):
-    assert kind_and_where(find(url=nowhere, preparation=preparation)) == (SourceKind.sample, where)
-    [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert warning.getMessage() == (
-        f"The data shakespeare was not found below $FIRSTLIGHT_DATA or data/, and {nowhere} does not answer. "
-        "Training on a GENERATED SAMPLE instead; its numbers say nothing about real data."
-    )
-
-
-def test_no_warning_is_given_where_real_data_is_found(make, web, caplog):
-    find(source=SourceKind.hub, url=web.url)
-    make("data/shakespeare/plays.txt")
-    find()
-    find(source=SourceKind.sample)
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation, where, size):
+    source = find(url=nowhere, preparation=preparation)
+    assert kind_and_where(source) == (SourceKind.sample, where)
+    [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.startswith("The data shakespeare was not found below $FIRSTLIGHT_DATA or data/, and ")
+    assert f"{nowhere} does not answer. Training on a GENERATED SAMPLE instead" in warning
+    lines = list(source.lines())
+    assert len(lines) == size
+    assert all(line.endswith("\n") for line in lines)
 
 
 # --- a source that is forced ---
@@ -175,21 +171,10 @@ def test_local_is_never_anything_else(make, web):
     assert web.asked == []
 
 
-def test_hub_is_the_web_even_where_there_is_a_local_copy(make, web):
-    make("data/shakespeare/plays.txt", "not this one")
-    assert text_of(find(source=SourceKind.hub, url=web.url)) == TEXT
-
-
 def test_hub_is_never_a_sample(nowhere):
     message = rf"data.source=hub: {nowhere} does not answer \(.*refused.*\); try again, or set data.path"
     with pytest.raises(UserError, match=message):
         find(source=SourceKind.hub, url=nowhere)
-
-
-def test_sample_is_generated_even_where_there_is_a_local_copy(make, web):
-    make("data/shakespeare/plays.txt")
-    assert find(source=SourceKind.sample, url=web.url).kind is SourceKind.sample
-    assert web.asked == []
 
 
 @pytest.mark.parametrize("source", [SourceKind.auto, SourceKind.hub])
@@ -201,16 +186,12 @@ def test_where_nothing_is_published_there_is_nothing_to_download(source):
 # --- the web ---
 
 
-def test_a_file_is_downloaded_once(web, nowhere):
+def test_a_file_is_downloaded_once(web):
     first = find(url=web.url)
     again = find(url=web.url)
     assert len(web.asked) == 1
     assert text_of(again) == text_of(first) == TEXT
     assert again.fingerprint == first.fingerprint
-
-
-def test_another_url_is_another_download(web):
-    assert text_of(find(url=web.url)) == TEXT
     web.content = b"Three.\n"
     assert text_of(find(url=web.url + "?edition=2")) == "Three.\n"
     assert text_of(find(url=web.url)) == TEXT
@@ -231,43 +212,37 @@ def test_a_web_that_keeps_silent_does_not_answer(web, monkeypatch):
     assert find(url=web.url).kind is SourceKind.sample
 
 
-@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://example.org/plays.txt", "plays.txt"])
-def test_a_url_of_another_kind_is_refused(url):
-    with pytest.raises(UserError, match=f"data.url={url} must begin with https:// or http:// and a host"):
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        *(
+            (url, f"data.url={url} must begin with https:// or http:// and a host")
+            for url in ("file:///etc/hostname", "p.txt")
+        ),
+        *(
+            (url, "must begin with https:// or http:// and a host")
+            for url in ("http:///plays.txt", "http:// example.org")
+        ),
+        *((f"http://{url}", r"is not a URL \(.*\); correct it") for url in ("127.0.0.1:9/a b", "[/", "127.0.0.1:9/ä")),
+    ],
+)
+def test_a_url_that_is_none_is_refused(url, message):
+    with pytest.raises(UserError, match=message):
         find(url=url)
 
 
-@pytest.mark.parametrize("url", ["http:///plays.txt", "http://", "http:// example.org"])
-def test_a_url_without_a_host_is_no_reason_for_a_sample(url):
-    with pytest.raises(UserError, match=r"must begin with https:// or http:// and a host"):
-        find(url=url)
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/a b", "http://[/", "http://127.0.0.1:9/ä"])
-def test_a_url_that_is_none_is_refused(url):
-    with pytest.raises(UserError, match=r"is not a URL \(.*\); correct it"):
-        find(url=url)
-
-
-def test_a_download_that_breaks_off_leaves_nothing(web, working_folder):
-    web.promised = 100
-    web.content = b"one"
-    with pytest.raises(RunError, match=r"the download was interrupted \(.*\); try again, or set data.path"):
+@pytest.mark.parametrize(
+    ("content", "promised", "message"),
+    [
+        (b"one", 100, r"the download was interrupted \(.*\); try again, or set data.path"),
+        (b"", None, r"is an empty file; set data\.url, or data\.path"),
+    ],
+)
+def test_a_download_that_breaks_off_leaves_nothing(web, working_folder, content, promised, message):
+    web.promised, web.content = promised, content
+    with pytest.raises(RunError, match=message):
         find(url=web.url)
     assert not list(working_folder.glob("cache/downloads/*"))
-
-
-def test_an_empty_download_is_not_kept(web, working_folder):
-    web.content = b""
-    with pytest.raises(RunError, match=r"is an empty file; set data\.url, or data\.path"):
-        find(url=web.url)
-    assert not list(working_folder.glob("cache/downloads/*"))
-
-
-def test_what_is_downloaded_and_no_text_is_refused_when_it_is_read(web):
-    web.content = b"one\n\x89PNG\0"
-    with pytest.raises(UserError, match="txt:2: the line contains a NUL byte; save the file as UTF-8 text"):
-        text_of(find(url=web.url))
 
 
 # --- data.path ---
@@ -299,36 +274,11 @@ def test_a_folder_without_one_text_is_refused(make, folder, files, found):
         find(path="mine" if folder == "mine" else None)
 
 
-@pytest.mark.parametrize("path", ["missing.txt", "own/text", "/mine/novel"])
-def test_a_path_must_exist(path):
-    with pytest.raises(UserError, match=f"data.path={path}: the file or folder does not exist"):
-        find(path=path)
-
-
-def test_a_url_as_a_path_is_refused_with_a_remedy(web):
-    with pytest.raises(UserError, match=rf"data.path={web.url} is a URL; download the file first, or set data.url"):
-        find(path=web.url)
-    assert web.asked == []
-
-
-def test_a_path_can_be_checked_before_anything_is_read(make):
-    make("mine/novel.txt")
-    for path in (None, "mine", "mine/novel.txt"):
-        check_path(path)
-
-
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"\xff\xfe"])
 def test_a_file_that_is_no_text_is_refused_at_once(make, content):
     make("mine.txt", content)
     with pytest.raises(UserError, match=r"^mine.txt:1: .*$"):
         find(path="mine.txt")
-
-
-def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
-    make("data/shakespeare/plays.txt")
-    monkeypatch.setenv("FIRSTLIGHT_DATA", "data/shakespeare/plays.txt")
-    with pytest.raises(UserError, match=r"FIRSTLIGHT_DATA=data/shakespeare/plays.txt is not a folder; correct it"):
-        find()
 
 
 # --- the text of a source ---
@@ -340,37 +290,21 @@ def test_a_text_is_read_a_line_at_a_time_as_often_as_it_is_asked_for(make):
     assert list(source.lines()) == list(source.lines()) == ["one\n", "\n", "two"]
 
 
-@pytest.mark.parametrize(
-    ("preparation", "size"), [(Preparation.lines, 20_000), (Preparation.text, 42_145), (Preparation.plays, 42_145)]
-)
-def test_the_sample_is_of_names_or_of_plays(preparation, size):
-    lines = list(find(source=SourceKind.sample, preparation=preparation).lines())
-    assert len(lines) == size
-    assert all(line.endswith("\n") for line in lines)
-
-
 # --- fingerprints ---
 
 
 def test_a_fingerprint_is_of_the_content_and_not_of_the_place(make, web):
     make("one.txt")
     make("two.txt")
-    assert find(path="one.txt").fingerprint == find(path="two.txt").fingerprint == find(url=web.url).fingerprint
-
-
-def test_one_byte_more_is_another_fingerprint(make):
-    make("one.txt")
-    make("two.txt", TEXT + "\n")
-    assert find(path="one.txt").fingerprint != find(path="two.txt").fingerprint
+    make("more.txt", TEXT + "\n")
+    one, two, more = (find(path=f"{name}.txt").fingerprint for name in ("one", "two", "more"))
+    assert one == two == find(url=web.url).fingerprint != more
 
 
 def test_every_version_of_a_sample_has_its_fingerprint(monkeypatch):
-    found = {
-        find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
-    }
-    for name in ("names", "plays"):
-        monkeypatch.setitem(GENERATED, name, f"generated {name} 1009")
-    found |= {
-        find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
-    }
+    found = set()
+    for version in (1, 1009):
+        for name, preparation in (("plays", Preparation.text), ("names", Preparation.lines)):
+            monkeypatch.setitem(GENERATED, name, f"generated {name} {version}")
+            found.add(find(source=SourceKind.sample, preparation=preparation).fingerprint)
     assert len(found) == 4

@@ -34,15 +34,6 @@ def test_a_bigram_table_with_the_logarithms_of_the_shares_has_the_loss_of_counti
     assert_close(loss, -shares[text[:-1], text[1:]].log().mean())
 
 
-def test_the_gradient_of_a_bigram_table_is_that_of_a_scatter_add() -> None:
-    network, text = made(BigramTable), torch.tensor([3, 5, 3, 3, 7])
-    logits = network(text[None, :-1])[0]
-    F.cross_entropy(logits, text[1:], reduction="sum").backward()
-    errors = logits.softmax(dim=1) - F.one_hot(text[1:], VOCABULARY)
-    expected = torch.zeros_like(network.embedding.weight).index_add(0, text[:-1], errors)
-    assert_close(network.embedding.weight.grad, expected)
-
-
 def test_running_averages_are_the_means_of_the_letters_so_far() -> None:
     network, text = made(RunningAverages), letters(2, 7)
     hidden = network.embedding(text)

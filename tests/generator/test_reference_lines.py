@@ -49,24 +49,14 @@ def test_the_lines_are_those_of_counts_made_by_hand(writer_bench, options: dict[
     assert expected["bigram"] < expected["unigram"] < expected["uniform"]
 
 
-def test_the_uniform_line_is_the_size_of_the_vocabulary(writer_bench) -> None:
+def test_of_a_long_text_the_beginning_is_counted_once(writer_bench) -> None:
     data = writer_bench.data()
-    writer_bench.fit(ReferenceLines(), data=data)
-    assert logged(writer_bench)["uniform"] == [(0, data.tokenizer.vocab_size)]
-
-
-def test_of_a_long_text_the_beginning_is_counted(writer_bench) -> None:
-    data = writer_bench.data()
-    writer_bench.fit(ReferenceLines(most_tokens=311), data=data)
+    trainer = writer_bench.fit(ReferenceLines(most_tokens=311), data=data, max_epochs=3)
+    trainer.validate(trainer.lightning_module, datamodule=data, verbose=False)
     training, validation = writer_bench.ids(data, "train"), writer_bench.ids(data, "validation")
     assert len(training) > 311 < len(validation)
     expected = counted(training[:311], validation[:311], data.tokenizer.vocab_size)
     assert logged(writer_bench) == {name: [(0, pytest.approx(value))] for name, value in expected.items()}
-
-
-def test_they_are_logged_once(writer_bench) -> None:
-    writer_bench.fit(ReferenceLines(), max_epochs=3)
-    assert [len(curve) for curve in logged(writer_bench).values()] == [1, 1, 1]
 
 
 def test_a_resumed_training_does_not_log_them_again(writer_bench, at, tmp_path) -> None:
@@ -77,12 +67,6 @@ def test_a_resumed_training_does_not_log_them_again(writer_bench, at, tmp_path) 
     writer_bench.memory.lines.clear()
     trainer = writer_bench.fit(ReferenceLines(), ckpt_path=path, max_epochs=2)
     assert trainer.global_step == 12
-    assert logged(writer_bench) == {name: [] for name in NAMES}
-
-
-def test_an_evaluation_logs_none(writer_bench) -> None:
-    data = writer_bench.data()
-    writer_bench.trainer(ReferenceLines()).validate(writer_bench.module(data), datamodule=data, verbose=False)
     assert logged(writer_bench) == {name: [] for name in NAMES}
 
 

@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader
 
 from firstlight.data.tables import IGNORED
 from firstlight.lit.schedules import constant
-from firstlight.lit.training import Training
 from firstlight.networks.config import Norm
 from firstlight.text.ragged import RaggedIds
 from firstlight.translator.data import PairBatch, PairRows, PairTable
@@ -84,9 +83,6 @@ class Outputs(Callback):
 
     def __init__(self) -> None:
         self.seen: list[dict[str, Tensor]] = []
-
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        self.seen.append(outputs)
 
     def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
         self.seen.append(outputs)
@@ -180,23 +176,7 @@ def test_the_network_is_given_the_source_and_what_stands_before_each_target_with
     assert all(map(torch.equal, module.network.given, expected))
 
 
-def test_padding_has_no_gradient() -> None:
-    module = fixed(label_smoothing=0.3)
-    module.training_step(TWO)["loss"].backward()
-    gradient = module.network.logits.grad
-    assert not gradient[1, 1].any()
-    assert gradient[1, 0].any()
-    assert gradient[0].any(dim=1).all()
-
-
 # --- with Lightning ---
-
-
-def test_a_translation_is_a_training_of_a_network() -> None:
-    module, batch = translation(), toy_batches()[0]
-    assert isinstance(module, Training)
-    assert module(batch).shape == (17, CONTEXT, VOCABULARY)
-    assert set(module.state_dict()) == {f"network.{name}" for name in module.network.state_dict()}
 
 
 def test_to_write_backwards_is_learned() -> None:
@@ -209,53 +189,16 @@ def test_to_write_backwards_is_learned() -> None:
 
 
 @pytest.mark.parametrize("stage", ["val", "test"])
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
-def test_the_logged_loss_is_the_mean_over_all_tokens(stage: str, label_smoothing: float) -> None:
+def test_an_evaluation_has_the_losses_that_each_pair_has_alone_and_logs_their_mean(stage: str) -> None:
     """Batches with fewer tokens have a smaller weight, padding has none, and smoothing applies to training only."""
-    module, data = translation(label_smoothing=label_smoothing), Toy()
-    losses = torch.cat(losses_of_each_pair(module, data.batches))
-    assert len(losses) == sum(batch.num_tokens for batch in data.batches)
-    trainer = trainer_of()
+    module, data, outputs = translation(label_smoothing=0.3), Toy(), Outputs()
+    trainer, alone = trainer_of(outputs), losses_of_each_pair(module, data.batches)
     (metrics,) = (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
-    assert metrics == {f"{stage}/loss": pytest.approx(losses.mean().item(), rel=1e-5)}
-
-
-@pytest.mark.parametrize("size", [1, 101])
-def test_the_logged_loss_is_the_same_for_batches_of_any_size(size: int) -> None:
-    module = translation()
-    losses = [
-        trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"] for data in (Toy(), Toy(size))
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
-def test_an_evaluation_returns_the_losses_that_each_pair_has_alone() -> None:
-    module, data, outputs = translation(), Toy(), Outputs()
-    trainer_of(outputs).test(module, datamodule=data, verbose=False)
+    assert metrics == {f"{stage}/loss": pytest.approx(torch.cat(alone).mean().item(), rel=1e-5)}
     found = [
         losses[real]
         for seen, batch in zip(outputs.seen, data.batches, strict=True)
         for losses, real in zip(seen["token_losses"], batch.target_mask, strict=True)
     ]
-    for alone, together in zip(losses_of_each_pair(module, data.batches), found, strict=True):
-        assert_close(together, alone)
-    for seen, batch in zip(outputs.seen, data.batches, strict=True):
-        assert not seen["token_losses"][~batch.target_mask].any()
-        with torch.inference_mode():
-            assert torch.equal(seen["predicted"], module(batch).argmax(dim=2))
-
-
-def test_a_training_step_returns_the_mean_loss_of_the_tokens_of_its_batch() -> None:
-    outputs, module, data = Outputs(), translation(optimizer=partial(SGD, lr=0.0)), Toy()
-    trainer_of(outputs, limit_val_batches=0).fit(module, datamodule=data)
-    for seen, batch in zip(outputs.seen, data.batches, strict=True):
-        assert seen["logits"].shape == (*batch.targets.shape, VOCABULARY)
-        assert_close(seen["loss"], torch.cat(losses_of_each_pair(module, [batch])).mean())
-
-
-def test_dropout_acts_in_training_alone() -> None:
-    module, batch = translation(dropout=0.5), toy_batches()[0]
-    first, second = (module.training_step(batch)["loss"] for _ in range(2))
-    assert not torch.equal(first, second)
-    measured = [trainer_of().validate(module, datamodule=Toy(), verbose=False)[0]["val/loss"] for _ in range(2)]
-    assert measured[0] == measured[1]
+    for one, together in zip(alone, found, strict=True):
+        assert_close(together, one)

@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.errors import UserError
 from firstlight.files.row_writer import RowWriter
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training
 from firstlight.training.build import Parts, build
 from firstlight.translator.run import TranslatorRun
-from tests_support import Done, Scripts, shorten_sample
+from tests_support import Done, Scripts
 
 Sentences = list[tuple[str, str]]
 
@@ -212,13 +211,6 @@ def test_a_run_needs_nothing_but_its_folder(any_translator: Trained, tmp_path: P
     assert len(set(expected)) > 5
 
 
-def test_a_translator_says_what_it_is(translator: Trained) -> None:
-    lines = repr(translator.load()).splitlines()
-    assert lines[0] == f"TranslatorRun: task=translation, model=tiny, {translator.record()['parameters']:,} parameters"
-    assert f"  languages  en to de, context length {CONTEXT}" in lines
-    assert f"  metrics    val/bleu {translator.record()['metrics']['val/bleu']:.4g}, " in "\n".join(lines)
-
-
 def test_every_example_of_a_translator_runs(translator: Trained) -> None:
     assert without_an_example(TranslatorRun) == []
     folder = translator.run.parents[3]
@@ -234,12 +226,6 @@ def test_each_language_can_have_words_of_its_own(word_translator: Trained) -> No
     assert (data["source_vocab_size"], data["vocab_size"]) == (source.vocab_size, target.vocab_size)
     assert "val/bleu" in word_translator.record()["metrics"]
     assert "val/bleu_beam4" not in word_translator.record()["metrics"]
-
-
-def test_no_translation_contains_a_mark(word_translator: Trained) -> None:
-    translations = " ".join(word_translator.load().translate_many(["the zebra sees a Hund .", "[END] [PAD] xyz"]))
-    assert translations
-    assert not any(mark in translations for mark in MARKS)
 
 
 # --- as an object ---
@@ -271,19 +257,6 @@ def test_sentences_beyond_the_context_are_cut_and_counted(
     assert caplog.messages[0].endswith("longer than the context of 31 tokens and was cut")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
-        ({"beam_size": -3}, "beam_size=-3 must be at least 1"),
-        ({"length_penalty": -0.5}, "length_penalty=-0.5 must be at least 0"),
-    ],
-)
-def test_a_search_that_finds_nothing_is_refused(options: dict[str, Any], message: str, translator: Trained) -> None:
-    with pytest.raises(UserError, match=message):
-        translator.load().translate(TEXT, **options)
-
-
 def test_cross_attention_is_one_distribution_over_the_source_for_each_written_token(translator: Trained) -> None:
     loaded = translator.load()
     found = loaded.cross_attention(TEXT)
@@ -308,11 +281,6 @@ def test_cross_attention_of_a_given_translation_sees_no_later_word(word_translat
     torch.testing.assert_close(short.weights, long.weights[:, :, :4])
     other = loaded.cross_attention(TEXT, written[1].tolist())
     assert not torch.allclose(short.weights[:, :, 2], other.weights[:, :, 2], atol=1e-4)
-
-
-def test_nothing_is_looked_at_in_an_empty_sentence(translator: Trained) -> None:
-    with pytest.raises(UserError, match="the sentence is empty"):
-        translator.load().cross_attention("  ")
 
 
 # --- predict.py ---
@@ -362,16 +330,6 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
     assert len({tuple(translations) for translations in seen}) == 4
 
 
-def test_rows_beyond_the_context_are_counted_in_one_line_and_translated(
-    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_rows(scripts.folder / "in.csv", [{"text": TEXT}, {"text": ""}, {"text": TOO_LONG}, {"text": TOO_LONG}])
-    done = scripts.run("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
-    assert done.returncode == 0, done.stderr
-    assert caplog.messages == ["2 of 4 texts are longer than the context of 31 tokens and were cut"]
-    assert len(rows_of(scripts.folder / "out.csv")) == 4
-
-
 def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
     translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -397,18 +355,10 @@ def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: S
     ("arguments", "message"),
     [
         (["--text", TEXT, "--beam-size", "0"], "beam_size=0 must be at least 1"),
-        (["--text", TEXT, "--beam-size", "-1"], "beam_size=-1 must be at least 1"),
         (["--text", TEXT, "--length-penalty", "-1"], "length_penalty=-1 must be at least 0"),
-        (["--input", "in.csv", "--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
-        (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: the name must end in one of .png, .svg, .pdf"),
-        (
-            ["--text", TEXT, "--output", "out.csv"],
-            "--output out.csv requires --input; the predictions of --text are printed",
-        ),
-        (["--input", "in.csv", "--text-column", "en"], "there is no column en; set --text-column to one of text"),
     ],
 )
 def test_a_mistake_in_predict_is_one_line(
@@ -417,15 +367,6 @@ def test_a_mistake_in_predict_is_one_line(
     write_rows(scripts.folder / "in.csv", [{"text": TEXT}])
     assert_one_line(scripts.run("predict", str(translator.run), *arguments), message)
     assert [path.name for path in scripts.folder.iterdir()] == ["in.csv"]
-
-
-@pytest.mark.parametrize("option", [("--beam-size", "2"), ("--length-penalty", "1"), ("--attention", "a.png")])
-def test_a_classifier_does_not_translate(
-    option: tuple[str, str], trained: Callable[[str], Path], scripts: Scripts
-) -> None:
-    run = str(trained("sentiment"))
-    done = scripts.run("predict", run, "--text", "good", *option)
-    assert_one_line(done, f"{option[0]} applies to translators, and {run} is a classifier")
 
 
 # --- the other scripts ---
@@ -487,12 +428,9 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--data.source-column", "fr"], "fr"),
         (["--data.source-column", "de"], "--data.source-column and --data.target-column are both de"),
         (["--data.text-column", "en"], "--data.text-column does not apply to this kind of run"),
-        (["--context-length", "7"], "--context-length applies to generators"),
-        (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
         (
             ["--data.path", "one.csv", "--split", "validation"],
             "--split validation: one.csv has no splits and is read as the test split; leave --split out",
@@ -509,11 +447,6 @@ def test_a_mistake_in_evaluate_is_one_line(
     assert sorted((translator.run / "evaluate").glob("*")) == before
 
 
-def test_a_beam_is_not_for_classifiers(trained: Callable[[str], Path], scripts: Scripts) -> None:
-    done = scripts.run("evaluate", str(trained("sentiment")), "--beam-size", "2")
-    assert_one_line(done, "--beam-size applies to translators, and")
-
-
 def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Trained, scripts: Scripts) -> None:
     file = translator.data / "test.jsonl"
     own = file.read_text(encoding="utf-8")
@@ -523,24 +456,6 @@ def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Tra
     finally:
         file.write_text(own, encoding="utf-8")
     assert_one_line(done, "the run was trained on other data than")
-
-
-@pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py test the same for a classifier
-def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_sample(monkeypatch, {"train": 150, "validation": 13, "test": 11})
-    short = ["context_length=64", "trainer.max_steps=3", "callbacks.translations.beam_size=null"]
-    done = scripts.run("train", *QUICK, "data.source=sample", "tokenizer.max_size=400", *short)
-    assert done.returncode == 0, done.stderr
-    assert SAMPLE_NOTE in done.stdout
-    run = scripts.newest_run()
-    assert json.loads((run / "metrics.json").read_text())["data"]["source"] == "sample"
-    done = scripts.run("predict", str(run), "--text", "A man sings .")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "note: this run was trained on a GENERATED SAMPLE, not on real data\n"
-    done = scripts.run("evaluate", str(run), "--beam-size", "1")
-    assert done.returncode == 0, done.stderr
-    assert SAMPLE_NOTE in done.stdout
-    assert len(rows_of(run / "evaluate" / "test-beam1" / "translations.csv")) == 11
 
 
 def test_a_translator_does_not_continue_a_text(translator: Trained, scripts: Scripts) -> None:
@@ -596,144 +511,46 @@ def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
     assert "weights copied; not copied: none" in done.stdout
 
 
-@pytest.mark.slow  # the same with one vocabulary
-def test_one_vocabulary_for_both_takes_the_vectors_of_the_pieces_that_both_know(
-    translator: Trained, other_pairs: Path, scripts: Scripts
-) -> None:
-    options = [*QUICK, "tokenizer.max_size=300", "model.num_decoder_layers=2", f"data.path={other_pairs}"]
-    with kept_parts() as parts:
-        done = scripts.run("train", *options, "train=false", "test=false", f"init_from={translator.run}")
-    assert done.returncode == 0, done.stderr
-    given, data = translator.load(), parts[0].data
-    network: Any = parts[0].module.network
-    theirs, ours = given.tokenizers.target.words, data.tokenizer.words
-    shared = set(theirs) & set(ours)
-    assert len(shared) > 256 + len(MARKS)  # learned pieces too
-    assert set(ours) - shared
-    trained: Any = given.network
-    for word in shared:
-        assert torch.equal(network.embedding.weight[ours.index(word)], trained.embedding.weight[theirs.index(word)])
-    assert network.source_embedding is network.embedding
-    assert network.head.weight is network.embedding.weight
-
-
 # --- mistakes ---
 
 
-def write_lines(folder: Path, sources: Sequence[str], targets: Sequence[str], split: str = "train") -> None:
-    for ending, lines in (("en", sources), ("de", targets)):
-        (folder / f"{split}.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 GOOD = (["a dog"] * 20, ["ein Hund"] * 20)
-ALSO_BELOW = pytest.mark.slow  # tests/data/ tests the same message for both sides, without composing a training
 
 
 @pytest.mark.parametrize(
     ("sources", "targets", "message"),
     [
         (["a dog"] * 21, GOOD[1], "train.en:21: "),
-        pytest.param(GOOD[0], ["ein Hund"] * 23, "train.de:21: ", marks=ALSO_BELOW),
         (["a dog", " \t", *["a dog"] * 18], GOOD[1], "train.en:2: column en is empty; fill it in, or remove the pair"),
-        pytest.param(
-            *(GOOD[0], [*["ein Hund"] * 19, ""], "train.en:20: column de is empty; fill it in, or remove the pair"),
-            marks=ALSO_BELOW,
-        ),
     ],
-    ids=["more sources", "more targets", "empty source", "empty target"],
+    ids=["more sources", "empty source"],
 )
 def test_lines_that_are_no_pairs_are_named(
     sources: list[str], targets: list[str], message: str, scripts: Scripts
 ) -> None:
+    """test_parallel.py and test_sentence_pairs.py test the messages for both sides."""
     (scripts.folder / "pairs").mkdir()
-    write_lines(scripts.folder / "pairs", sources, targets)
+    for ending, lines in (("en", sources), ("de", targets)):
+        (scripts.folder / f"pairs/train.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     done = scripts.run("train", "task=translation", "data.path=pairs")
     assert_one_line(done, f"pairs/{message}")
 
 
-@pytest.mark.parametrize(
-    ("split", "side"),
-    [
-        *(("train", 0), ("validation", 1)),
-        # tests/translator/test_data.py tests all sides and splits, without composing a training
-        *(pytest.param(*which, marks=pytest.mark.slow) for which in (("train", 1), ("validation", 0))),
-        *(pytest.param("test", side, marks=pytest.mark.slow) for side in (0, 1)),
-    ],
-)
-def test_a_sentence_beyond_the_context_is_named_in_any_split(split: str, side: int, scripts: Scripts) -> None:
-    (scripts.folder / "pairs").mkdir()
-    for name in ("train", "validation", "test"):
-        sides = [[*lines] for lines in GOOD]
-        sides[side][6] = " ".join(["Hund"] * 9) if name == split else sides[side][6]
-        write_lines(scripts.folder / "pairs", *sides, split=name)
-    done = scripts.run("train", "task=translation", "data.path=pairs", *WORDS, "context_length=8")
-    assert_one_line(done, f"pairs/{split}.en:7: the sentence has {9 + side} tokens")
-    assert f"set context_length={9 + side}, which is enough for all" in done.stderr
-    assert ("or data.skip_too_long=true" in done.stderr) is (split == "train")
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "message"),
-    [
-        ([{"en": "a"}], [], "de"),
-        pytest.param([{"english": "a", "german": "b"}], [], "en", marks=ALSO_BELOW),
-        ([{"en": "a", "de": "b"}], ["data.target_column=fr"], "fr"),
-        ([{"en": "a", "de": 7}], [], "rows.jsonl:1: column de holds 7, not a text"),
-        pytest.param(
-            *([{"en": "a", "de": None}], [], "rows.jsonl:1: column de holds None, not a text"), marks=ALSO_BELOW
-        ),
-    ],
-)
-def test_columns_that_are_not_there_are_named(
-    rows: list[dict[str, Any]], options: list[str], message: str, scripts: Scripts
-) -> None:
-    write_rows(scripts.folder / "rows.jsonl", rows * 20)
-    done = scripts.run("train", "task=translation", "data.path=rows.jsonl", *options)
-    assert_one_line(done, message)
-    assert "rows.jsonl" in done.stderr
-
-
 MISTAKES = {
-    "tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
-    "tokenizer.max_size=259": "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
-    "model.causal=true": "model.causal=true does not apply to translation",
-    "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true requires "
-    "data.shared_vocabulary=true",
-    "data.batch_tokens=0": "data.batch_tokens=0 must be at least 1",
+    "model.share_embeddings=true data.shared_vocabulary=false": "requires data.shared_vocabulary=true",
     "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",
     "context_length=1": "context_length=1 must be at least 2, for one word and the end",
-    "data.path=no/where/at_all": "data.path=no/where/at_all: the file or folder does not exist, nor do "
-    "no/where/at_all.en and no/where/at_all.de",
+    "data.path=no/where/at_all": "the file or folder does not exist, nor do no/where/at_all.en and no/where/at_all.de",
     "data.source_column=de": "data.source_column and data.target_column are both de",
-    "model=bag_of_words": "model=bag_of_words does not apply to this task",
-    "model.num_decoder_layers=0": "model.num_decoder_layers=0 must be at least 1",
-    "data.text_column=text": "data.text_column is not a key of the configuration",
-    "data.source=sample data.path=a.csv": "data.path=a.csv: data.source=sample does not read a file; remove data.path",
+    "callbacks.translations.beam_size=0": "beam_size=0 must be at least 1",
 }
 
 
 @pytest.mark.parametrize("arguments", MISTAKES)
-def test_a_mistake_in_the_configuration_is_one_line(arguments: str, scripts: Scripts) -> None:
-    done = scripts.run("train", "task=translation", *arguments.split())
+def test_a_mistake_in_the_configuration_is_one_line(arguments: str, translator: Trained, scripts: Scripts) -> None:
+    path = [] if "path" in arguments else [f"data.path={translator.data}"]
+    done = scripts.run("train", "task=translation", *path, *arguments.split())
     assert_one_line(done, MISTAKES[arguments])
-    assert done.stdout == ""
-    assert not (scripts.folder / "logs").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("callbacks.translations.beam_size=0", "beam_size=0 must be at least 1"),
-        ("callbacks.translations.length_penalty=-1", "length_penalty=-1 must be at least 0"),
-        ("module.label_smoothing=2", "label_smoothing=2 must be at least 0 and below 1"),
-        ("callbacks.translations.num_samples=-1", "callbacks.translations.num_samples=-1 must be at least 0"),
-    ],
-)
-def test_a_number_that_makes_no_training_is_one_line(
-    option: str, message: str, translator: Trained, scripts: Scripts
-) -> None:
-    done = scripts.run("train", *QUICK, *PIECES, f"data.path={translator.data}", option)
-    assert_one_line(done, message)
 
 
 def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tmp_path: Path, scripts: Scripts) -> None:

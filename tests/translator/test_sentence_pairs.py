@@ -15,7 +15,7 @@ from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.translator import sentence_pairs
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
+from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)
 PIECES = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
@@ -127,30 +127,20 @@ def test_what_is_encoded_is_the_tidy_text(write, folder):
 
 
 @pytest.mark.parametrize("side", ["en", "de"])
-@pytest.mark.parametrize("empty", ["", " \t\n\u3000"])
-def test_an_empty_side_is_refused_with_its_place(write, folder, side, empty):
-    write(train=rows(23), validation=[*rows(4), {"en": "the word", "de": "das Wort", side: empty}])
-    message = f"^{folder}/validation.jsonl:5: column {side} is empty; fill it in, or remove the pair$"
-    with pytest.raises(UserError, match=message):
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("", "is empty; fill it in, or remove the pair"),
+        (" \t\n\u3000", "is empty; fill it in, or remove the pair"),
+        (None, "holds None, not a text"),
+        (7, "holds 7, not a text"),
+    ],
+)
+def test_a_side_without_a_text_is_refused_with_its_place(write, folder, side, value, message):
+    write(train=rows(23), validation=[*rows(4), {"en": "the word", "de": "das Wort", side: value}])
+    with pytest.raises(UserError, match=f"^{folder}/validation.jsonl:5: column {side} {message}$"):
         encode_folder(folder)
     assert cached(folder) == []
-
-
-@pytest.mark.parametrize("side", ["en", "de"])
-@pytest.mark.parametrize("value", [None, 7, ["a"], 0.5])
-def test_what_is_no_text_is_refused_with_its_place(write, folder, side, value):
-    write(train=[*rows(2), {"en": "the word", "de": "das Wort", side: value}])
-    with pytest.raises(UserError, match=rf"^{folder}/train.jsonl:3: column {side} holds .*, not a text$") as refused:
-        encode_folder(folder)
-    assert f"holds {value!r}, not" in str(refused.value)
-    assert cached(folder) == []
-
-
-def test_an_empty_line_of_a_text_file_is_refused_with_its_place(folder):
-    (folder / "train.en").write_text("A dog.\nTwo.\n\n")
-    (folder / "train.de").write_text("Ein Hund.\nZwei.\nDrei.\n")
-    with pytest.raises(UserError, match=f"^{folder}/train.en:3: column en is empty"):
-        encode_folder(folder)
 
 
 def test_text_files_are_encoded_as_rows_are(write, folder, tmp_path):
@@ -169,31 +159,15 @@ def test_text_files_are_encoded_as_rows_are(write, folder, tmp_path):
 # --- the vocabulary ---
 
 
-def test_a_shared_vocabulary_is_one_tokenizer_of_both_languages(write, folder):
+def test_a_shared_vocabulary_is_one_tokenizer_of_both_languages_and_separate_ones_are_two(write, folder):
     write(train=rows(11))
     for _ in range(2):  # first encoded, then read from the cache
         encoded = encode_folder(folder, shared_vocabulary=True)
         assert encoded.tokenizers.source is encoded.tokenizers.target
-    assert split_words(encoded.tokenizers.source) >= {"the", "das", "Wort", "word"}
-
-
-def test_separate_vocabularies_are_one_of_each_language(write, folder):
-    write(train=rows(11))
-    encoded = encode_folder(folder, shared_vocabulary=False)
-    source, target = map(split_words, encoded.tokenizers)
-    assert "the" in source - target
-    assert {"das", "Wort"} <= target - source
-
-
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
-def test_the_training_split_alone_decides_the_vocabulary(write, folder, shared):
-    write(train=rows(11, "Ag"))
-    alone = encode_folder(folder, shared_vocabulary=shared, test_fraction=0.01, validation_fraction=0.01)
-    assert len(alone.rows_of("train")) == 11
-    write(validation=rows(5, "Ze"), test=rows(5, "Ut"))
-    both = encode_folder(folder, shared_vocabulary=shared)
-    assert [side.words for side in both.tokenizers] == [side.words for side in alone.tokenizers]
-    assert all("[UNK]" in source and "[UNK]" in target for source, target in pairs_of(both, "test"))
+        assert split_words(encoded.tokenizers.source) >= {"the", "das", "Wort", "word"}
+        source, target = map(split_words, encode_folder(folder, shared_vocabulary=False).tokenizers)
+        assert "the" in source - target
+        assert {"das", "Wort"} <= target - source
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
@@ -208,14 +182,6 @@ def test_pairs_taken_out_of_training_are_not_in_the_vocabulary(write, folder, sh
     assert set(pairs_of(encoded, "validation") + pairs_of(encoded, "test")) == {("[UNK]", "[UNK]")}
 
 
-def test_pieces_are_learned_from_the_training_pairs(write, folder):
-    write(train=[{"en": "lower lower", "de": "niedriger"}] * 11, test=[{"en": "zyzy zyzy", "de": "zyzy"}] * 11)
-    encoded = encode_folder(folder, tokenizer=TokenizerOptions(kind=TokenizerKind.subword, max_size=301))
-    assert encoded.tokenizers.source.kind is TokenizerKind.subword
-    assert "Ġlower" in encoded.tokenizers.source.words
-    assert not any("zy" in word for word in encoded.tokenizers.source.words)
-
-
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, shared):
     source = SentenceTokenizer.train(["the cup"], EVERY_WORD)
@@ -226,19 +192,6 @@ def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, s
     assert (encoded.tokenizers.source is encoded.tokenizers.target) is shared
     expected = ("the [UNK] [UNK]", "[UNK] [UNK] [UNK] [UNK]" if shared else "[UNK] [UNK] das Wort")
     assert pairs_of(encoded, "test") == [expected] * 3
-
-
-def test_without_tokenizers_there_must_be_a_training_split(write, folder):
-    write(test=rows(3))
-    with pytest.raises(UserError, match=f"^{folder} has no train split; add a file such as train.jsonl$"):
-        encode_folder(folder)
-
-
-def test_tokenizers_are_read_back_as_one_where_they_are_the_same():
-    one, other = (SentenceTokenizer.train([text], EVERY_WORD) for text in ("a", "b"))
-    shared = tokenizers_of(one.to_json(), one.to_json())
-    assert shared.source is shared.target
-    assert [side.words[4:] for side in tokenizers_of(one.to_json(), other.to_json())] == [["Ġa"], ["Ġb"]]
 
 
 # --- splits that the source does not have ---
@@ -252,32 +205,6 @@ def test_validation_and_test_are_taken_out_of_training_where_they_are_missing(wr
     assert sorted(chain(*taken.values())) == list(range(101))
     assert min(taken["validation"]) < 31 < 70 < max(taken["validation"])  # drawn from all pairs
     assert encoded.places.tolist() == [[0, line] for line in range(1, 102)]  # the places are unchanged
-
-
-def test_only_a_split_that_is_missing_is_taken_out_of_training(write, folder):
-    write(train=rows(50), validation=rows(7))
-    encoded = encode_folder(folder)
-    assert encoded.rows_of("validation").tolist() == list(range(50, 57))
-    assert len(encoded.rows_of("test")) == 5
-    assert set(encoded.rows_of("test")) < set(range(50))
-
-
-def test_the_seed_of_the_split_decides_which_pairs_are_taken(write, folder):
-    write(train=rows(101))
-    taken = [encode_folder(folder, split_seed=seed).rows_of("validation").tolist() for seed in (3, 3, 4)]
-    assert taken[0] == taken[1] != taken[2]
-
-
-def test_the_test_pairs_stay_the_same_whatever_validation_takes(write, folder):
-    write(train=rows(101))
-    taken = [encode_folder(folder, validation_fraction=share).rows_of("test").tolist() for share in (0.1, 0.3)]
-    assert taken[0] == taken[1]
-
-
-def test_a_file_to_be_tested_on_stays_whole(write, folder):
-    tokenizer = SentenceTokenizer.train(["the"], EVERY_WORD)
-    write(test=rows(11))
-    assert len(encode_folder(folder, PairTokenizers(tokenizer, tokenizer)).rows_of("test")) == 11
 
 
 # --- the cache ---
@@ -302,80 +229,23 @@ TOKENIZER = SentenceTokenizer.train(["the Wort"], EVERY_WORD)
 OTHER = SentenceTokenizer.train(["das word"], EVERY_WORD)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_whatever_changes_the_encoding_is_encoded_anew_and_nothing_else(write, folder, monkeypatch):
+    """The seed, the shares of the splits and the tokenizer are part of every key, see tests/data/test_encoding.py."""
+    write(train=[{"fr": "le mot", **row} for row in rows(23)])
+    encode_folder(folder)
+    encode_folder(folder, context_length=7, batch_tokens=7, evaluation_batch_size=7, seed=7, skip_too_long=True)
+    assert len(cached(folder)) == 1
+    changes = [
         {"source_column": "fr"},
         {"target_column": "fr"},
         {"source_column": "de", "target_column": "en"},
-        {"validation_fraction": 0.2},
-        {"test_fraction": 0.2},
-        {"split_seed": 1},
-        {"tokenizer": TokenizerOptions(min_document_frequency=2)},
-        {"tokenizer": TokenizerOptions(min_document_frequency=1, max_size=11)},
         {"tokenizer": PIECES},
         {"shared_vocabulary": False},
-        {"given": PairTokenizers(TOKENIZER, TOKENIZER)},
-    ],
-    ids=lambda change: "+".join(change),
-)
-def test_whatever_changes_the_encoding_is_encoded_anew(write, folder, change):
-    write(train=[{"fr": "le mot", **row} for row in rows(23)])
-    encode_folder(folder)
-    encode_folder(folder, **change)
-    assert len(cached(folder)) == 2
-
-
-def test_each_pair_of_given_tokenizers_has_its_encoding(write, folder):
-    write(train=rows(23))
-    for source in (TOKENIZER, OTHER):
-        for target in (TOKENIZER, OTHER):
-            encoded = encode_folder(folder, PairTokenizers(source, target))
-            assert [side.words for side in encoded.tokenizers] == [source.words, target.words]
-    assert len(cached(folder)) == 4
-
-
-@pytest.mark.parametrize("ending", ["en", "de"])
-def test_another_byte_in_either_text_is_encoded_anew(folder, ending):
-    for side in ("en", "de"):
-        (folder / f"train.{side}").write_text("".join(f"{row[side]}\n" for row in rows(11)))
-    encode_folder(folder)
-    path = folder / f"train.{ending}"
-    path.write_text(path.read_text().replace("word", "ward"))
-    assert "ward" in split_words(encode_folder(folder).tokenizers.source)
-
-
-def test_another_version_of_the_encoding_is_encoded_anew(write, folder, monkeypatch):
-    write(train=rows(3))
-    encode_folder(folder)
+        *({"given": PairTokenizers(source, target)} for source in (TOKENIZER, OTHER) for target in (TOKENIZER, OTHER)),
+    ]
+    for number, change in enumerate(changes, start=2):
+        encode_folder(folder, **change)
+        assert len(cached(folder)) == number, change
     monkeypatch.setattr(sentence_pairs, "VERSION", 1009)
     encode_folder(folder)
-    assert len(cached(folder)) == 2
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"context_length": 7},
-        {"batch_tokens": 7},
-        {"evaluation_batch_size": 7},
-        {"seed": 7},
-        {"skip_too_long": True},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_does_not_change_the_encoding_shares_it(write, folder, change):
-    write(train=rows(23))
-    encode_folder(folder)
-    encode_folder(folder, **change)
-    assert len(cached(folder)) == 1
-
-
-def test_the_ids_stay_on_disk_and_are_not_changed_there(write, folder):
-    write(train=rows(23))
-    encoded = encode_folder(folder)
-    before = pairs_of(encoded, "train")
-    for side in (encoded.source, encoded.target):
-        assert isinstance(side.ids, np.memmap)
-        side.ids[:] = 0
-    assert pairs_of(encode_folder(folder), "train") == before
+    assert len(cached(folder)) == len(changes) + 2

@@ -144,10 +144,6 @@ def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(ben
     assert len({value for _, value in bench.memory.curve("val/bleu")}) == 3
     assert len(set(written)) > 2  # otherwise any order would pass
     assert 1 < expected["val/bleu"].expected < 99
-    assert (
-        sacrebleu.corpus_bleu(written[::-1], [[target for _, target in SPLITS["validation"]]]).score
-        != (expected["val/bleu"])
-    )
 
 
 def test_while_it_trains_nothing_is_looked_for_with_a_beam(bench, data, folder, monkeypatch) -> None:
@@ -174,13 +170,6 @@ def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, st
     of_beam = scores(with_beam(module, data, pairs, 4, 0.3), pairs, stage, "_beam4")
     assert found == {f"{stage}/loss": found[f"{stage}/loss"]} | of_greedy | of_beam
     assert of_greedy[f"{stage}/bleu"].expected != of_beam[f"{stage}/bleu_beam4"].expected
-
-
-@pytest.mark.parametrize(("beam_size", "suffixes"), [(None, [""]), (1, [""]), (2, ["", "_beam2"])])
-def test_the_beam_is_as_wide_as_asked_or_there_is_none(bench, data, folder, beam_size, suffixes) -> None:
-    trainer = bench.trainer(Translations(str(folder), beam_size=beam_size))
-    (found,) = trainer.test(module_of(data), datamodule=data, verbose=False)
-    assert set(found) == {"test/loss", *(f"test/{name}{suffix}" for name in ("bleu", "chrf") for suffix in suffixes)}
 
 
 def test_only_what_was_translated_is_scored(bench, data, folder) -> None:
@@ -252,19 +241,6 @@ def test_each_validation_leaves_a_file_of_sources_references_and_translations(be
     assert samples == [f"{SPLITS['validation'][i][0]}\n  {SPLITS['validation'][i][1]}\n  {written[i]}" for i in chosen]
 
 
-@pytest.mark.parametrize(("num_samples", "expected"), [(1, 1), (11, 11), (1009, 23)])
-def test_there_are_as_many_samples_as_asked_or_as_pairs(bench, data, folder, num_samples, expected) -> None:
-    fit(bench, data, Translations(str(folder), num_samples=num_samples), max_epochs=1)
-    (text,) = texts(folder).values()
-    assert len(text.split("\n\n")) == expected
-
-
-def test_without_samples_there_are_scores_all_the_same(bench, data, folder) -> None:
-    trainer = fit(bench, data, Translations(str(folder), num_samples=0), max_epochs=1)
-    assert not folder.exists()
-    assert "val/bleu" in trainer.callback_metrics
-
-
 def test_the_evaluation_after_the_training_leaves_a_file_and_says_how_it_scored(bench, data, folder, caplog) -> None:
     caplog.set_level(logging.INFO, logger=translations.__name__)
     fit(bench, data, Translations(str(folder / "fit")), max_epochs=1)
@@ -322,7 +298,6 @@ def test_what_all_processes_have_written_is_put_together(monkeypatch) -> None:
     ("options", "message"),
     [
         ({"num_samples": -1}, r"^callbacks.translations.num_samples=-1 must be at least 0$"),
-        ({"beam_size": -1}, r"^callbacks.translations: beam_size=-1 must be at least 1$"),
         ({"beam_size": 0}, r"^callbacks.translations: beam_size=0 must be at least 1$"),
         ({"length_penalty": -0.5}, r"^callbacks.translations: length_penalty=-0.5 must be at least 0 and below 10$"),
     ],
