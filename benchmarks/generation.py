@@ -18,7 +18,7 @@ from firstlight.decoding.generate import Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.networks.config import Positions
+from firstlight.networks.variants import Positions
 
 
 @dataclass

@@ -24,7 +24,7 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import Norm, PoolingKind
+from firstlight.networks.variants import Norm, PoolingKind
 
 CONTEXT = 11
 

@@ -12,11 +12,11 @@ from firstlight.commands import explore
 from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
-from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
 from firstlight.files.lines import read_lines, read_text
 from firstlight.files.regular import SpecialFileError, regular
 from firstlight.files.rows import read_rows
+from firstlight.generator.corpus import find_text
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import gather
 from firstlight.runs.folder import RunFolder, read_history

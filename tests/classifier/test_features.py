@@ -5,9 +5,9 @@ from torch.testing import assert_close
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import Architecture, ClassifierConfig
-from firstlight.networks.config import PoolingKind
 from firstlight.networks.pooling import FeatureHead
 from firstlight.networks.size import num_parameters
+from firstlight.networks.variants import PoolingKind
 
 UNKNOWN, VOCABULARY, LENGTH = 1, 13, 7
 

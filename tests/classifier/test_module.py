@@ -14,7 +14,7 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.tables import ReviewBatch
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.schedules import constant, linear
-from firstlight.networks.config import Norm, PoolingKind
+from firstlight.networks.variants import Norm, PoolingKind
 
 VOCABULARY, LENGTH, ROWS = 13, 7, 101
 

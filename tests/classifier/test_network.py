@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
 
 VOCABULARY, CONTEXT, OUTPUTS = 29, 13, 5
 every_pooling = pytest.mark.parametrize("pooling", PoolingKind)

@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier import baseline as baseline_classifier
 from firstlight.errors import UserError
+from firstlight.generator import ngrams
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
 from firstlight.kind.baseline import best_of
 from firstlight.runs.named import find_run
 from firstlight.runs.outcomes import read_outcomes
-from firstlight.text import ngrams
 from firstlight.text.normalize import words
 from tests_support import ROOT, Scripts
 

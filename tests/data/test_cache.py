@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.data import cache, hub, sources, text_sources
-from firstlight.data.corpus import encode_text
+from firstlight.data import cache, hub, sources
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import Source, find_source
-from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
+from firstlight.generator import corpus
+from firstlight.generator.corpus import encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
@@ -87,7 +87,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
-    monkeypatch.setattr(text_sources, "_fetch", lambda _: WORDS.encode())
+    monkeypatch.setattr(corpus, "_fetch", lambda _: WORDS.encode())
     rows = list(map(json.dumps, ROWS))
     monkeypatch.setattr(sources, "read_sample", lambda path: rows if ".jsonl" in path.name else WORDS.split())
 
@@ -390,7 +390,7 @@ def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch
     def unreachable(_: str) -> bytes:
         raise hub.UnreachableError("no network")
 
-    monkeypatch.setattr(text_sources, "_fetch", unreachable)
+    monkeypatch.setattr(corpus, "_fetch", unreachable)
     with pytest.raises(UserError, match=r"does not answer \(no network\)"):
         download(tmp_path)
     assert (kept_in(tmp_path) / "text.txt").is_file()

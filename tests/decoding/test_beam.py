@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.decoding.beam import Search, Translation, translate
-from firstlight.networks.config import Norm, Positions
+from firstlight.networks.variants import Norm, Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

@@ -11,7 +11,7 @@ from firstlight.decoding.generate import Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.networks.config import Norm, Positions
+from firstlight.networks.variants import Norm, Positions
 
 VOCABULARY, CONTEXT, BATCH = 29, 13, 3
 every_position = pytest.mark.parametrize("positions", Positions)

@@ -9,12 +9,11 @@ import pytest
 
 from faults.damage import Damage, answered, damaged, damages
 from faults.trials import Trials
-from firstlight.data.corpus import encode_text
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.options import ReviewOptions
 from firstlight.data.sources import find_source
-from firstlight.data.text_sources import find_text
+from firstlight.generator.corpus import encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs

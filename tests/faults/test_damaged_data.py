@@ -23,7 +23,6 @@ from faults.damage import Damage, answered, damaged, damages
 from faults.trials import Trials, drawn
 from firstlight.data import ReviewData, sources
 from firstlight.data.batches import Rows
-from firstlight.data.corpus import encode_text
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.evidence import NgramEvidence
@@ -33,11 +32,11 @@ from firstlight.data.overlaps import found
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import texts_of
-from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
 from firstlight.files.row_writer import write_rows
 from firstlight.files.rows import read_rows
+from firstlight.generator.corpus import encode_text, find_text
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors

@@ -16,7 +16,7 @@ from firstlight.generator.module import Generation
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import Norm
+from firstlight.networks.variants import Norm
 
 VOCABULARY, LENGTH, ROWS = 13, 7, 101
 

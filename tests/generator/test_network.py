@@ -10,8 +10,8 @@ from torch.testing import assert_close
 
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions
 from firstlight.networks.size import num_embedding_parameters
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 
 VOCABULARY, CONTEXT = 29, 13
 every_position = pytest.mark.parametrize("positions", Positions)

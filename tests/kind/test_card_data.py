@@ -47,7 +47,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         asked.append(url)
         return b"something else entirely"
 
-    monkeypatch.setattr("firstlight.data.text_sources._fetch", fetch)
+    monkeypatch.setattr("firstlight.generator.corpus._fetch", fetch)
     monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
     monkeypatch.setenv("SECRET", "the_secret")
     (tmp_path / "here").mkdir()

@@ -15,7 +15,7 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW, orthogonalized
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.networks.config import Activation, Norm, NormKind, Positions
+from firstlight.networks.variants import Activation, Norm, NormKind, Positions
 
 VOCABULARY = 29
 FACTORY = partial(MuonAdamW, lr=0.01, matrix_lr=0.05, momentum=0.9, weight_decay=0.3, fused=True)

@@ -17,7 +17,7 @@ from firstlight.lit.optimizers import build_optimizer
 from firstlight.lit.schedules import constant
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.config import FeedForwardKind, NormKind, PoolingKind, Positions
+from firstlight.networks.variants import FeedForwardKind, NormKind, PoolingKind, Positions
 
 MATRICES = {"linear.weight", "convolution.weight"}
 DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)

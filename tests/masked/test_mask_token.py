@@ -3,7 +3,7 @@ import re
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.masked.mask_token import encode_masked, mask_id_of
+from firstlight.masked.masking import encode_masked, mask_id_of
 from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["it broke after a week!", "it works, after a year", "a new lower low"]

@@ -22,7 +22,7 @@ from firstlight.masked.filling import fill_in
 from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.config import Norm
+from firstlight.networks.variants import Norm
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 

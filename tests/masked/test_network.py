@@ -7,8 +7,8 @@ from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.config import Norm, PoolingKind, Positions
 from firstlight.networks.size import num_parameters
+from firstlight.networks.variants import Norm, PoolingKind, Positions
 
 VOCABULARY, CONTEXT = 29, 13
 SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": CONTEXT}

@@ -16,8 +16,9 @@ from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights, build_attention
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import LayerCache
-from firstlight.networks.config import Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.masks import masked_softmax
+from firstlight.networks.variants import Positions
 
 make_config = partial(TransformerConfig, dropout=0.0)
 

@@ -18,7 +18,8 @@ from firstlight.networks.block import (
     build_block,
     build_feed_forward,
 )
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 
 
 def make_config(**options: object) -> TransformerConfig:

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 
 VOCABULARY, CONTEXT = 29, 17
 every_position = pytest.mark.parametrize("positions", Positions)

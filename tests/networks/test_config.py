@@ -14,7 +14,8 @@ import firstlight
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.options import GeneratorConfig
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.config import Activation, FeedForwardKind, Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
+from firstlight.networks.variants import Activation, FeedForwardKind, Positions
 
 NAN, INFINITE = float("nan"), float("inf")
 ANY, CLASSIFIER, GENERATOR = TransformerConfig, ClassifierConfig, GeneratorConfig

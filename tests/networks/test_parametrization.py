@@ -19,8 +19,9 @@ from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks.attention import build_attention
-from firstlight.networks.config import PoolingKind, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.parametrization import hidden_layers, output_layers, width_multiplier
+from firstlight.networks.variants import PoolingKind
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

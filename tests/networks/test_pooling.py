@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.networks.config import PoolingKind
 from firstlight.networks.pooling import Flatten, PerToken, Pooled, build_head
+from firstlight.networks.variants import PoolingKind
 
 DIM, CONTEXT, OUTPUTS = 3, 11, 5
 every_kind = pytest.mark.parametrize("kind", PoolingKind)

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from firstlight.networks.attention import build_attention
-from firstlight.networks.config import Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.positions import (
     FractionalPositions,
     LearnedPositions,
@@ -18,6 +18,7 @@ from firstlight.networks.positions import (
     skew,
     stretch,
 )
+from firstlight.networks.variants import Positions
 
 make_config = partial(TransformerConfig, dropout=0.0)
 

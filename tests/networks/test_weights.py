@@ -12,7 +12,7 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
-from firstlight.networks.config import Positions
+from firstlight.networks.variants import Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

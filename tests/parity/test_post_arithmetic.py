@@ -16,7 +16,8 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import FeedForward, build_norm
-from firstlight.networks.config import Activation, TransformerConfig
+from firstlight.networks.config import TransformerConfig
+from firstlight.networks.variants import Activation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

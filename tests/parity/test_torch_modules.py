@@ -15,7 +15,8 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import Block, build_block
-from firstlight.networks.config import Activation, Norm, PoolingKind, Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
+from firstlight.networks.variants import Activation, Norm, PoolingKind, Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

@@ -22,7 +22,7 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.checkpoint import STAMP
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import Norm, Positions
+from firstlight.networks.variants import Norm, Positions
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import CharacterTokenizer

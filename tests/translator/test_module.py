@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from firstlight.data.tables import IGNORED
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import Norm
+from firstlight.networks.variants import Norm
 from firstlight.text.ragged import RaggedIds
 from firstlight.translator.data import PairBatch, PairRows, PairTable
 from firstlight.translator.module import Translation

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions
 from firstlight.networks.positions import RelativePositions, RotaryPositions
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 

@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from firstlight.decoding.beam import Search, translate
 from firstlight.errors import UserError
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import Norm
+from firstlight.networks.variants import Norm
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 from firstlight.translator import translations

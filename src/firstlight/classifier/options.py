@@ -5,14 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
-from firstlight.networks.config import (
-    Parametrization,
-    PoolingKind,
-    TransformerConfig,
-    check_at_least,
-    check_convolution,
-    check_share,
-)
+from firstlight.networks.config import TransformerConfig, check_at_least, check_convolution, check_share
+from firstlight.networks.variants import Parametrization, PoolingKind
 
 
 class Architecture(Enum):

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.cache import save_array
+from firstlight.generator import ngrams
 from firstlight.generator.data import StreamData
 from firstlight.kind.baseline import Fitted, best_of, say_choice
-from firstlight.text import ngrams
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
-from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions, takes
@@ -19,7 +18,6 @@ from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
-from firstlight.data.text_sources import find_text
 from firstlight.data.windows import (
     EveryWindow,
     RandomWindows,
@@ -30,6 +28,7 @@ from firstlight.data.windows import (
     join,
 )
 from firstlight.errors import UserError
+from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import TextStatistics
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id, writer_of
@@ -267,6 +266,10 @@ class CharacterData(StreamData):
         self.tokenizer = self.corpus.tokenizer
         if self.options.preparation is Preparation.lines:
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
+
+    def complete_text(self) -> str:
+        """Return the text of all splits as it is encoded. It is read from the source again."""
+        return prepared_text(self.source, self.options)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""

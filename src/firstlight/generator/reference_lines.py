@@ -7,7 +7,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from firstlight.callbacks.publish import data_of
-from firstlight.text import ngrams
+from firstlight.generator import ngrams
 
 log = logging.getLogger(__name__)
 

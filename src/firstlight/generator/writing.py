@@ -12,7 +12,7 @@ from firstlight.decoding.generate import Window, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.network import Generator
-from firstlight.text.plays import clean
+from firstlight.generator.plays import clean
 from firstlight.text.text_tokenizers import TextTokenizer, first_id
 
 log = logging.getLogger(__name__)

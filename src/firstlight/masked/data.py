@@ -26,8 +26,7 @@ from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import Cuts, TokenTable
 from firstlight.errors import UserError
 from firstlight.masked.data_options import MaskedReviewOptions
-from firstlight.masked.mask_token import MASK, encode_masked, mask_id_of
-from firstlight.masked.masking import KEPT, Masking
+from firstlight.masked.masking import KEPT, MASK, Masking, encode_masked, mask_id_of
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer

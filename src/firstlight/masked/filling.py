@@ -11,7 +11,7 @@ from firstlight.choices import member
 from firstlight.data.options import Truncation
 from firstlight.errors import UserError
 from firstlight.masked.data import MaskedBatch, TextsToFillIn
-from firstlight.masked.mask_token import MASK
+from firstlight.masked.masking import MASK
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL, Tokenizer
 
 

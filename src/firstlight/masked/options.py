@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.networks.config import Activation, NormKind, TransformerConfig, check_convolution
+from firstlight.networks.config import TransformerConfig, check_convolution
+from firstlight.networks.variants import Activation, NormKind
 
 SHARE_OF_PLACES = 15  # percentage of the tokens that the output layer scores in training
 

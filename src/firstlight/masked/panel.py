@@ -6,7 +6,7 @@ from firstlight.kind.attention import has_attention
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
-from firstlight.masked.mask_token import MASK
+from firstlight.masked.masking import MASK
 from firstlight.masked.run import MaskedRun
 
 EXAMPLES = (

@@ -14,7 +14,7 @@ from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import count_cuts, measure_tokens
 from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn
 from firstlight.masked.filling import FilledText, fill_in, fill_in_together, listed
-from firstlight.masked.mask_token import MASK
+from firstlight.masked.masking import MASK
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.terminal_text import say, write_out
 from firstlight.text.tokenizers import CONTINUATION, Tokenizer

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from firstlight.networks import masks
 from firstlight.networks.cache import LayerCache, MemoryCache
-from firstlight.networks.config import Positions, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.positions import RelativePositions, RotaryPositions
+from firstlight.networks.variants import Positions
 
 
 class MultiHeadAttention(nn.Module):

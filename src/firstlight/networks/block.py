@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from firstlight.choices import member
 from firstlight.networks.attention import build_attention
 from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.convolution import CausalConvolution
 from firstlight.networks.norms import build_norm, normalise
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     Activation.relu: F.relu,

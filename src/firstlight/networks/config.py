@@ -6,89 +6,21 @@ This module does not import torch, so that an error in the options is reported i
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from enum import Enum
 from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
+from firstlight.networks.variants import (
+    Activation,
+    FeedForwardKind,
+    Initialization,
+    Norm,
+    NormKind,
+    Parametrization,
+    Positions,
+)
 
 WAVE_LENGTH_BASE = 10_000.0  # of the sinusoid (Vaswani et al. 2017), and of rotary positions (Su et al. 2021)
 LARGEST_STD = 0.5  # of linear layers with a normal distribution; with a larger one, a training hardly starts
-
-
-class Positions(Enum):
-    """Position encoding: how a network represents the order of its tokens. fraction is j/n_max of post 1."""
-
-    none = "none"
-    learned = "learned"
-    sinusoidal = "sinusoidal"
-    fraction = "fraction"
-    rotary = "rotary"
-    relative = "relative"
-
-
-class Norm(Enum):
-    """Place of the norm in a sublayer: after the residual sum (post), before the transformation (pre), or none."""
-
-    post = "post"
-    pre = "pre"
-    none = "none"
-
-
-class NormKind(Enum):
-    """Kind of norm: LayerNorm (Ba et al. 2016), RMSNorm (Zhang & Sennrich 2019), or a norm over the words (post 5)."""
-
-    layer = "layer"
-    rms = "rms"
-    over_words = "over_words"
-
-
-class Initialization(Enum):
-    """Initial weights of the linear layers: torch's, a normal distribution, or one that is scaled by the depth."""
-
-    default = "default"
-    normal = "normal"
-    depth_scaled = "depth_scaled"
-
-
-class Parametrization(Enum):
-    """What changes with the width of a network: standard, or the maximal update parametrization (Yang et al. 2022)."""
-
-    standard = "standard"
-    mup = "mup"
-
-
-class FeedForwardKind(Enum):
-    """Kind of feed-forward layer: two linear layers with an activation between them, one linear layer, or none."""
-
-    mlp = "mlp"
-    linear = "linear"
-    none = "none"
-
-
-class Activation(Enum):
-    """Activation function of the feed-forward layer. swiglu is gated and has a third matrix (Shazeer 2020)."""
-
-    relu = "relu"
-    gelu = "gelu"
-    gelu_tanh = "gelu_tanh"
-    silu = "silu"
-    tanh = "tanh"
-    swiglu = "swiglu"
-    relu_squared = "relu_squared"
-    sigmoid = "sigmoid"
-    linear = "linear"
-
-
-class PoolingKind(Enum):
-    """Pooling: how a classifier reduces the vectors of all tokens to one prediction."""
-
-    per_token = "per_token"
-    flatten = "flatten"
-    mean = "mean"
-    first = "first"
-    last = "last"
-    max = "max"
-    attention = "attention"
 
 
 @dataclass

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from firstlight.networks.block import Block
-from firstlight.networks.config import Initialization, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.parametrization import scale_initial_weights
+from firstlight.networks.variants import Initialization
 
 
 @torch.no_grad()

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.config import NormKind, TransformerConfig
+from firstlight.networks.config import TransformerConfig
+from firstlight.networks.variants import NormKind
 
 LAYER_NORM_EPS = 1e-5  # torch's
 

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks.block import Block, HeadLayer
-from firstlight.networks.config import Initialization, TransformerConfig
+from firstlight.networks.config import TransformerConfig
 from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.pooling import PerToken
+from firstlight.networks.variants import Initialization
 
 
 class OutputMultiplier(nn.Module):

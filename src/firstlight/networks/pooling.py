@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.config import PoolingKind
+from firstlight.networks.variants import PoolingKind
 
 
 class PerToken(nn.Module):

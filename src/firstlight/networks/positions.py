@@ -6,7 +6,8 @@
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.config import WAVE_LENGTH_BASE, Positions, TransformerConfig
+from firstlight.networks.config import WAVE_LENGTH_BASE, TransformerConfig
+from firstlight.networks.variants import Positions
 
 
 def sinusoid(positions: Tensor, dim: int, base: float = WAVE_LENGTH_BASE) -> Tensor:

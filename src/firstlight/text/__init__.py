@@ -1,4 +1,4 @@
-"""Text as token ids: tokenizers, word vectors, n-grams, and the plays of a Gutenberg edition.
+"""Text as token ids: tokenizers and word vectors.
 
 The names in `__all__` are public. Each is imported when it is first used.
 """

@@ -1,7 +1,7 @@
+from firstlight.generator.plays import extract_plays as extract_plays
 from firstlight.text.normalize import simplify as simplify
 from firstlight.text.options import TokenizerOptions as TokenizerOptions
 from firstlight.text.options import VectorOptions as VectorOptions
-from firstlight.text.plays import extract_plays as extract_plays
 from firstlight.text.ragged import RaggedIds as RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer as SentenceTokenizer
 from firstlight.text.statistics import TextStatistics as TextStatistics

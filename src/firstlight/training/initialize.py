@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from firstlight.errors import UserError
 from firstlight.lit.cards import open_weights, refuse_non_finite
 from firstlight.lit.checkpoint import CARD
-from firstlight.networks.config import Parametrization
 from firstlight.networks.parametrization import width_multiplier
 from firstlight.networks.positions import stretch
+from firstlight.networks.variants import Parametrization
 from firstlight.runs.named import find_run
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 

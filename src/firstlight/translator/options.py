@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from firstlight.networks.config import NormKind, TransformerConfig, check_at_least
+from firstlight.networks.config import TransformerConfig, check_at_least
+from firstlight.networks.variants import NormKind
 
 
 @dataclass

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
-from firstlight.data.corpus import prepared_text
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
@@ -89,7 +88,7 @@ def labels(subject: Subject) -> Drawn:
 def statistics(subject: Subject) -> Drawn:
     """Return the table of the statistics of the complete text, which is read from the source again."""
     data = subject.data
-    found = text_statistics(prepared_text(data.source, data.options))
+    found = text_statistics(data.complete_text())
     return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstlight.text.ngrams import Contexts, count, losses, token_losses
+from firstlight.generator.ngrams import Contexts, count, losses, token_losses
 
 
 def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:

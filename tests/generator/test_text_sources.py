@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data import text_sources
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import GENERATED, Source
-from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
+from firstlight.generator import corpus
+from firstlight.generator.corpus import find_text
 
 TEXT = "One.\n\nTwo.\n"
 
@@ -207,7 +207,7 @@ def test_what_is_published_nowhere_is_an_error_and_no_sample(web):
 
 
 def test_a_web_that_keeps_silent_does_not_answer(web, monkeypatch):
-    monkeypatch.setattr(text_sources, "PATIENCE", 0.1)
+    monkeypatch.setattr(corpus, "PATIENCE", 0.1)
     web.patience.clear()
     assert find(url=web.url).kind is SourceKind.sample
 

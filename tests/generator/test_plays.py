@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstlight.errors import UserError
-from firstlight.text.plays import clean, extract_plays, gaps
+from firstlight.generator.plays import clean, extract_plays, gaps
 from firstlight.text.statistics import text_statistics
 from tests_support import ROOT
 
