@@ -25,6 +25,8 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
+from firstlight.translator.data import PairData
+from tests_support import sample_rows, write_lines
 
 CONTEXT = 11
 
@@ -155,6 +157,22 @@ def some_text(passages: int = 97, seed: int = 0) -> str:
     syllables = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
     words = ["".join(random.choices(syllables, k=random.randint(1, 3))) for _ in range(53)]
     return "".join(" ".join(random.choices(words, k=random.randint(3, 9))) + ".\n\n" for _ in range(passages))
+
+
+def syllables(folder: Path, **options: Any) -> CharacterData:
+    """Return the data of a short text, in batches of 20 windows of 11 tokens."""
+    (folder / "text.txt").write_text("ka lo mi né, ru sö.\n\nva ka mi lo ru!\n\n" * 200, encoding="utf-8")
+    defaults = {"context_length": CONTEXT, "batch_size": 20, "cache_dir": str(folder / "cache")}
+    return CharacterData(path=str(folder / "text.txt"), **(defaults | options))
+
+
+def sentences(folder: Path, **options: Any) -> PairData:
+    """Return the data of 60 pairs of generated sentences in each split."""
+    for split in ("train", "validation", "test"):
+        write_lines(folder / f"{split}.jsonl", sample_rows("pairs", 60, split))
+    tokenizer = {"kind": "subword", "max_size": 400}
+    defaults = {"batch_tokens": 400, "tokenizer": tokenizer, "context_length": 80, "cache_dir": str(folder / "cache")}
+    return PairData(path=str(folder), **(defaults | options))
 
 
 @dataclass

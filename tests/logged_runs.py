@@ -1,13 +1,12 @@
 """Fixtures for tests of loggers: a sweep over a task of each kind, with all loggers."""
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests_support import Scripts, sample_rows, some_names, some_text
+from tests_support import Scripts, sample_rows, some_names, some_text, write_lines
 from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
 
 EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
@@ -73,8 +72,7 @@ def write_data(folder: Path, reviews: Path) -> None:
     edition = EDITION.format(speeches=some_text(30_000))
     (folder / "shakespeare" / "works.txt").write_text(edition, encoding="utf-8")
     for split in ("train", "validation", "test"):
-        lines = (json.dumps(row) + "\n" for row in sample_rows("pairs", 300, split))
-        (folder / "multi30k" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+        write_lines(folder / "multi30k" / f"{split}.jsonl", sample_rows("pairs", 300, split))
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,11 @@ from hydra.errors import OverrideParseException
 
 from firstlight import config_files, spelling
 from firstlight.config.command_line import prepared
-from firstlight.config.guesses import nearest_choices, nearest_keys
+from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
 from firstlight.config.help import COMMANDS, GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
 from firstlight.config.messages import explain, explained, known_keys
+from firstlight.config.reference import all_keys
 from firstlight.config.schema import compose, register_schemas
 from firstlight.errors import UserError
 
@@ -105,6 +106,10 @@ def test_help_describes_the_users_own_class(tmp_path: Path) -> None:
 )
 def test_a_wrong_key_leads_to_the_keys_that_are_meant(word: str, meant: list[str]) -> None:
     assert nearest_keys(word, known_keys()) == meant
+
+
+def test_names_of_other_programs_lead_to_keys_that_exist() -> None:
+    assert not {key for meant in ALSO_CALLED.values() for key in meant} - {*config_files.groups(), *all_keys()}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ import sys
 import termios
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -186,6 +186,11 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
 def sample_rows(name: str, count: int, split: str = "train") -> list[dict[str, Any]]:
     """Return the first rows of a split of a generated sample."""
     return [json.loads(line) for line in islice(sample_lines(f"{name}/{split}.jsonl"), count)]
+
+
+def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows as lines of JSON."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def sample_reviews(count: int, split: str = "train") -> list[dict[str, Any]]:

@@ -8,9 +8,8 @@ from sklearn.metrics import cohen_kappa_score, log_loss
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassCohenKappa, MulticlassF1Score
 
-from callback_fixtures import Bench, Judged
+from callback_fixtures import Bench, Judged, syllables
 from firstlight.callbacks import TokenAccuracy, TorchMetric
-from firstlight.data import CharacterData
 from firstlight.errors import UserError
 from firstlight.lit import Generation
 
@@ -56,8 +55,7 @@ def test_training_logs_the_metric_of_single_batches(bench: Bench) -> None:
 
 
 def test_a_generator_passes_predicted_and_true_tokens(tmp_path: Any, bench: Bench) -> None:
-    (tmp_path / "text.txt").write_text("ka lo mi né, ru sö.\n\nva ka mi lo ru!\n\n" * 200, encoding="utf-8")
-    data = CharacterData(path=str(tmp_path / "text.txt"), cache_dir=str(tmp_path), context_length=11, batch_size=20)
+    data = syllables(tmp_path)
     module = Generation.for_data(data, dim=8, num_heads=2)
     share = TorchMetric(MulticlassAccuracy(data.tokenizer.vocab_size, average="micro"), "share")
     trainer = bench.fit(share, TokenAccuracy(), data=data, module=module)

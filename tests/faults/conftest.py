@@ -1,7 +1,6 @@
 """Fixtures of the fault tests: counted trials, the table at the end, and small data for every kind of task."""
 
 import contextlib
-import json
 import os
 import shutil
 from collections import Counter
@@ -14,7 +13,7 @@ import pytest
 
 from composed_once import ComposedOnce
 from faults.trials import SEED, SHARE, Trials
-from tests_support import TRUE_PROCESSES, Scripts, sample_reviews, sample_rows, some_names
+from tests_support import TRUE_PROCESSES, Scripts, sample_reviews, sample_rows, some_names, write_lines
 
 PROPERTY = "trials"
 ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
@@ -105,10 +104,6 @@ def write_generated_data(folder: Path) -> None:
         write_lines(folder / "amazon_reviews" / f"{split}.jsonl", sample_reviews(count, split))
         write_lines(folder / "multi30k" / f"{split}.jsonl", sample_rows("pairs", count, split))
     (folder / "names" / "names.txt").write_text(some_names(1000), encoding="utf-8")
-
-
-def write_lines(path: Path, rows: Any) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

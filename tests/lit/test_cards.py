@@ -121,22 +121,14 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no config": (without("config"), r"config in the checkpoint is missing"),
     "no fingerprint": (without("data_fingerprint"), r"data_fingerprint in the checkpoint is missing"),
     "no classes": (without("class_names"), r"class_names in the checkpoint is missing"),
-    "classes that are numbers": (
-        card(class_names=[1, 2, 3, 4, 5]),
-        r"class_names in the checkpoint is missing or broken",
-    ),
     "config is a list": (card(config=[1]), r"config in the checkpoint is missing or broken"),
     "another network": (card(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
-    "network is a list": (card(network=["classifier"]), r"must be one of classifier, generator"),
     "no data": (config(data=None), r"data in the checkpoint is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint is missing"),
-    "truncation is a list": (data(truncation=[]), r"data.truncation in the checkpoint is missing"),
-    "true for a length": (config(context_length=True), r"context_length in the checkpoint is missing"),
     "true for a number": (model(context_length=True), r"model.context_length=True must not be true or false"),
     "a list for a truth value": (model(causal=[None]), r"built by this version: model.causal=\[None\] must be true or"),
     "tokenizer is not JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
-    "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
     "dim": (model(dim=10**6), r"has the shape \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
     "dim beyond all": (model(dim=10**12), r"model.dim=1000000000000 is more than the 10000000"),
@@ -145,16 +137,12 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 requires 239,\d+,\d+ bytes of tables"),
     "heads": (model(num_heads=4), r"cannot be built by this version: model.dim=6 is not divisible"),
     "unknown option": (model(width=3), r"cannot be built by this version: .*width"),
-    "a word for a number": (model(dim="six"), r"cannot be built"),
     "a float for a number": (model(dim=6.0), r"cannot be built"),
-    "model is a list": (config(model=[1]), r"model in the checkpoint is missing"),
     "a weight less": (lambda content: content["state_dict"].pop(BIAS), r"file has no weight head\.outputs"),
     "a weight more": (weight("network.more", torch.ones(3)), r"its metadata describes has no weight more"),
     "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias has the shape \(7,\) in the file, but \(5,\)"),
     "no tensor": (weight(BIAS, [1.0]), r"state_dict in the checkpoint is missing or broken"),
-    "no weights": (lambda content: content.update(state_dict=[]), r"state_dict in the checkpoint is missing or broken"),
     "NaN": (diverged, r"the weight head\.outputs\.bias is not finite, so the training had diverged"),
-    "infinity": (weight(BIAS, torch.full((5,), torch.inf)), r"head\.outputs\.bias is not finite"),
     "too large": (
         weight(BIAS, torch.full((5,), 1e30)),
         r"bias has numbers that are too large, so the training had div",
@@ -175,12 +163,6 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
 }
 
 
-OF_ONE_KIND = {  # the message of a module, which has one kind
-    "another network": r"holds a diffusion, but Classification trains a classifier",
-    "network is a list": r"holds a \['classifier'\], but Classification trains a classifier",
-}
-
-
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")  # in torch, of the quantized weight
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_malformed_checkpoint_is_one_line(
@@ -190,7 +172,7 @@ def test_a_malformed_checkpoint_is_one_line(
     content = content_of(classifier)
     change(content)
     path = written(content)
-    of_module = OF_ONE_KIND.get(name, message)
+    of_module = "holds a diffusion, but Classification trains" if name == "another network" else message
     for load, expected in ((firstlight.load, message), (Classification.load_from_checkpoint, of_module)):
         with pytest.raises(UserError, match=expected) as error:
             load(path)

@@ -1,6 +1,5 @@
 """Use of the data modules and LightningModules with Lightning, without the entry scripts."""
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import callback_fixtures
 import firstlight
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.module import Classification
@@ -22,7 +22,7 @@ from firstlight.generator.module import Generation
 from firstlight.lit.schedules import linear
 from firstlight.translator.data import PairData
 from firstlight.translator.module import Translation
-from tests_support import ROOT, sample_rows
+from tests_support import ROOT
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
 TEXTS = ["It broke after a week.", "", "I love it, and it works every day."]
@@ -41,28 +41,12 @@ def reviews(reviews_folder: Path) -> Callable[..., ReviewData]:
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CharacterData]:
-    folder = tmp_path_factory.mktemp("text")
-    (folder / "text.txt").write_text("ka lo mi né, ru sö.\n\nva ka mi lo ru!\n\n" * 200, encoding="utf-8")
-
-    def make(**options: Any) -> CharacterData:
-        defaults = {"context_length": 11, "batch_size": 20}
-        return CharacterData(path=str(folder / "text.txt"), cache_dir=str(folder / "cache"), **(defaults | options))
-
-    return make
+    return partial(callback_fixtures.syllables, tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., PairData]:
-    folder = tmp_path_factory.mktemp("pairs")
-    for split in ("train", "validation", "test"):
-        lines = [json.dumps(row) + "\n" for row in sample_rows("pairs", 60, split)]
-        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
-
-    def make(**options: Any) -> PairData:
-        defaults = {"batch_tokens": 400, "tokenizer": {"kind": "subword", "max_size": 400}, "context_length": 80}
-        return PairData(path=str(folder), cache_dir=str(folder / "cache"), **(defaults | options))
-
-    return make
+    return partial(callback_fixtures.sentences, tmp_path_factory.mktemp("pairs"))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A loss of the user in place of the cross entropy, with everything that is added to the cross entropy."""
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -14,19 +13,17 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
+from callback_fixtures import sentences, syllables
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.module import Classification
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
-from firstlight.generator.data import CharacterData
 from firstlight.generator.module import Generation
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.losses import classification_loss
 from firstlight.masked.data import MaskedReviewData
 from firstlight.masked.module import MaskedLanguageModeling
-from firstlight.translator.data import PairData
 from firstlight.translator.module import Translation
-from tests_support import sample_rows
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
 EACH = partial(cross_entropy, reduction="none")
@@ -59,8 +56,8 @@ def make(request: pytest.FixtureRequest, reviews_folder: Path, tmp_path: Path) -
         "classifier": lambda: (ReviewData(labels="stars", balance="weights", **reviews), Classification),
         "two classes": lambda: (ReviewData(labels="binary", **reviews), Classification),
         "masked": lambda: (MaskedReviewData(**reviews), MaskedLanguageModeling),
-        "generator": lambda: (characters(tmp_path, cache), Generation),
-        "translator": lambda: (sentences(tmp_path, cache), Translation),
+        "generator": lambda: (syllables(tmp_path), Generation),
+        "translator": lambda: (sentences(tmp_path), Translation),
     }
 
     def made(**options: Any) -> tuple[Any, Any]:
@@ -69,19 +66,6 @@ def make(request: pytest.FixtureRequest, reviews_folder: Path, tmp_path: Path) -
         return data, module.for_data(data, **SIZES, optimizer=partial(torch.optim.SGD, lr=0.5), **options)
 
     return made
-
-
-def characters(folder: Path, cache: dict[str, str]) -> CharacterData:
-    (folder / "text.txt").write_text("ka lo mi né, ru sö.\n\nva ka mi lo ru!\n\n" * 200, encoding="utf-8")
-    return CharacterData(path=str(folder / "text.txt"), context_length=11, batch_size=20, **cache)
-
-
-def sentences(folder: Path, cache: dict[str, str]) -> PairData:
-    for split in ("train", "validation", "test"):
-        lines = [json.dumps(row) + "\n" for row in sample_rows("pairs", 60, split)]
-        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
-    tokenizer = {"kind": "subword", "max_size": 400}
-    return PairData(path=str(folder), batch_tokens=400, tokenizer=tokenizer, context_length=80, **cache)
 
 
 def trained(parts: tuple[Any, Any], teacher_of: Any = None) -> dict[str, float]:
