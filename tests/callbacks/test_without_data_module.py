@@ -92,12 +92,8 @@ def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
     data = writer_bench.data()
     made = callback() if callback is ReferenceLines else callback(str(tmp_path))
     trainer = writer_bench.trainer(made)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=f"{callback.__name__} requires a data module .*; pass datamodule=data"):
         trainer.fit(Generation.for_data(data, **SIZES), data.train_dataloader())
-    assert str(error.value) == (
-        f"{callback.__name__} requires a data module of firstlight, but the trainer has none; pass datamodule=data "
-        "instead of loaders, or remove the callback"
-    )
     assert trainer.global_step == 0
 
 

@@ -169,12 +169,8 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
     names = [f"c{number}" for number in range(100_003)]
     path = make("wide.csv", f"text,{','.join(names)}\ngood{',7' * len(names)}\n")
     assert values(path, "text", names[-1]) == [{"text": "good", names[-1]: "7"}]
-    some = ", ".join(names[:19])
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r"wide.csv:1: the column 'body' does not exist; .* and 99,984 more; check"):
         values(path, "body")
-    assert str(error.value) == (
-        f"{path}:1: the column 'body' does not exist; the columns are text, {some} and 99,984 more; check the name"
-    )
     path.write_text(f"text,{','.join(names)},c1009\n")
     with pytest.raises(UserError, match=r"wide.csv:1: two columns are named 'c1009'; rename one of them"):
         values(path, "text")

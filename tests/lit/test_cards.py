@@ -196,12 +196,8 @@ def test_weights_that_overflow_are_one_line_at_each_use(
         content["state_dict"] |= {name: each * 1e4 for name, each in content["state_dict"].items() if ".head." in name}
         path = written(content)
         run = firstlight.load(path)
-        with pytest.raises(UserError) as error:
+        with pytest.raises(UserError, match=r"best\.ckpt: .*outputs are not finite.*; use the run's other checkpoint"):
             use(run)
-        assert str(error.value) == (
-            f"{path}: the network's outputs are not finite, because its weights are too large; use the run's other "
-            "checkpoint, or train again with a lower learning rate"
-        )
         assert run.network.train()(torch.tensor([[1, 2]])) is not None  # a further training has its own check
 
 
