@@ -3,7 +3,6 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow as pa
 import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerStatus
 from pyarrow import parquet
 from torch import nn
 
@@ -21,6 +19,7 @@ from firstlight.data.options import Balance, Labels, SourceKind, Truncation
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
+from stand_ins import trainer_of, with_trainer
 from tests_support import sample_rows, shorten_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
@@ -111,27 +110,6 @@ class Model(LightningModule):
         return [batch.rows.tolist() for batch in self.seen[split]]
 
 
-def quiet_trainer(**options: Any) -> Trainer:
-    return Trainer(
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        **options,
-    )
-
-
-def on_device(data: ReviewData, device: str) -> ReviewData:
-    """Give the data a trainer whose network is on a device."""
-    strategy = SimpleNamespace(root_device=torch.device(device))
-    state = SimpleNamespace(status=TrainerStatus.RUNNING)
-    data.trainer = SimpleNamespace(strategy=strategy, state=state, global_rank=0, world_size=1)
-    return data
-
-
 def words_of(data: ReviewData, batch: ReviewBatch) -> list[str]:
     rows = zip(batch.token_ids, batch.padding_mask, strict=True)
     return [" ".join(data.tokenizer.words[token] for token in ids[mask]) for ids, mask in rows]
@@ -194,12 +172,6 @@ def test_the_texts_are_those_of_the_first_rows_that_are_used(folder):
     assert open_reviews(folder, labels=Labels.binary).texts("test", 7) == used[:7]
 
 
-def test_the_texts_of_rows_taken_out_of_training_are_found(tmp_path):
-    write_rows(tmp_path / "r.jsonl", ROWS["train"])
-    data = open_reviews(tmp_path / "r.jsonl", context_length=11)
-    assert data.texts("test", 3) == [TEXTS["train"][row] for row in data.rows("test")[:3]]
-
-
 # --- batches ---
 
 
@@ -225,8 +197,8 @@ def test_a_review_of_a_million_characters_is_a_review(folder):
 
 def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(folder, monkeypatch):
     monkeypatch.setattr(table_data, "fits", lambda table, device: False)
-    before = on_device(open_reviews(folder), "meta")  # any device except the CPU
-    after = on_device(open_reviews(folder), "cpu")
+    before = with_trainer(open_reviews(folder), device="meta")  # any device except the CPU
+    after = with_trainer(open_reviews(folder))
     for rows in before.evaluation_loader(before.rows("train")[:31]):
         looked_up = before.on_before_batch_transfer(rows, 0)
         assert isinstance(looked_up, ReviewBatch)
@@ -238,7 +210,7 @@ def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(
 
 
 def test_the_table_moves_to_the_device_where_it_fits(folder, monkeypatch):
-    data = on_device(open_reviews(folder), "meta")
+    data = with_trainer(open_reviews(folder), device="meta")
     rows = next(iter(data.evaluation_loader(data.rows("test"))))
     monkeypatch.setattr(table_data, "fits", lambda table, device: False)
     assert isinstance(data.on_before_batch_transfer(rows, 0), ReviewBatch)
@@ -265,7 +237,7 @@ def test_class_weights_give_every_class_the_same_say(folder, tmp_path):
 def test_balanced_sampling_shows_every_class_as_often(folder):
     data = open_reviews(folder, balance=Balance.sampling, labels=Labels.binary, batch_size=37)
     model = Model(data)
-    quiet_trainer(max_epochs=20, limit_val_batches=0).fit(model, datamodule=data)
+    trainer_of(max_epochs=20, limit_val_batches=0).fit(model, datamodule=data)
     seen = Counter(target for batch in model.seen["train"] for target in batch.targets.tolist())
     assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # the share of the rows is 0.35
     assert seen.total() == 20 * 80
@@ -347,9 +319,9 @@ def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
 
 
 def test_a_trainer_trains_validates_and_tests_with_it(folder):
-    data = open_reviews(folder)
-    model = Model(data)
-    trainer = quiet_trainer(max_epochs=1)
+    model = Model(open_reviews(folder))
+    data = ReviewData(**vars(open_reviews(folder).options))  # the trainer prepares it
+    trainer = trainer_of(max_epochs=1)
     trainer.fit(model, datamodule=data)
     trainer.test(model, datamodule=data, verbose=False)
     for split, counts in COUNTS.items():
@@ -357,14 +329,6 @@ def test_a_trainer_trains_validates_and_tests_with_it(folder):
         assert len(model.rows(split)) == -(-sum(counts) // (13 if split == "train" else 17))
     for text, row in zip(words_of(data, model.seen["train"][0]), model.rows("train")[0], strict=True):
         assert text.split() == TEXTS["train"][row].split()[:7]
-
-
-def test_a_trainer_prepares_it_too(folder):
-    data = open_reviews(folder)
-    fresh = ReviewData(**vars(data.options))
-    model = Model(data)
-    quiet_trainer(max_steps=2, limit_val_batches=0).fit(model, datamodule=fresh)
-    assert len(model.rows("train")) == 2
 
 
 class KilledError(Exception):
@@ -394,7 +358,7 @@ def test_training_goes_on_where_a_checkpoint_was_written(folder, tmp_path, accum
     def start(*callbacks: Callback) -> tuple[Model, ReviewData, Trainer]:
         torch.manual_seed(0)
         data = open_reviews(folder)
-        return Model(data), data, quiet_trainer(callbacks=list(callbacks), **options)
+        return Model(data), data, trainer_of(*callbacks, **options)
 
     whole, data, trainer = start()
     trainer.fit(whole, datamodule=data)
@@ -412,17 +376,7 @@ def test_processes_share_every_batch_and_every_validation_row(folder):
     world_size = 3
 
     def rows_of(rank: int) -> tuple[list[list[int]], list[int]]:
-        data = open_reviews(folder)
-        trainer = SimpleNamespace(
-            global_rank=rank,
-            world_size=world_size,
-            limit_train_batches=1.0,
-            overfit_batches=0.0,
-            global_step=0,
-            accumulate_grad_batches=1,
-            state=SimpleNamespace(status=TrainerStatus.RUNNING),
-        )
-        data.trainer = trainer
+        data = with_trainer(open_reviews(folder), rank=rank, world_size=world_size)
         training = [batch.rows.tolist() for batch in data.train_dataloader()]
         return training, [row for batch in data.val_dataloader() for row in batch.rows.tolist()]
 

@@ -2,8 +2,7 @@ from functools import partial
 
 import pytest
 import torch
-from lightning.pytorch import Callback, LightningDataModule, Trainer
-from torch import Tensor
+from lightning.pytorch import Callback, LightningDataModule
 from torch.optim import SGD, AdamW
 from torch.testing import assert_close
 from torch.utils.data import DataLoader
@@ -15,6 +14,7 @@ from firstlight.data.tables import ReviewBatch
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.schedules import constant, linear
 from firstlight.networks.variants import Norm, PoolingKind
+from stand_ins import Outputs, trainer_of
 
 VOCABULARY, LENGTH, ROWS = 13, 7, 101
 
@@ -57,24 +57,6 @@ def classification(classes: int, *, schedule=constant, optimizer=None, **options
     return Classification(network, optimizer or partial(AdamW, lr=0.03), schedule, **options)
 
 
-def trainer_of(*callbacks: Callback, **options) -> Trainer:
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 1}
-    return Trainer(accelerator="cpu", enable_model_summary=False, callbacks=list(callbacks), **(quiet | options))
-
-
-class Outputs(Callback):
-    """Callback that stores the results of the steps."""
-
-    def __init__(self) -> None:
-        self.seen: dict[str, list[dict[str, Tensor]]] = {"val": [], "test": []}
-
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.seen["val"].append(outputs)
-
-    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.seen["test"].append(outputs)
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_few_steps_lower_the_loss(classes: int) -> None:
     module, data = classification(classes), Toy(classes)
@@ -105,7 +87,7 @@ def test_an_evaluation_returns_probabilities_and_targets(classes: int) -> None:
     batch = toy_batch(classes)
     with torch.inference_mode():
         expected = probabilities(module.eval()(batch.token_ids, batch.padding_mask))
-    for seen in outputs.seen.values():
+    for seen in (outputs.seen["val"], outputs.seen["test"]):
         assert_close(torch.cat([each["probabilities"] for each in seen]), expected)
         assert torch.equal(torch.cat([each["targets"] for each in seen]), batch.targets)
 

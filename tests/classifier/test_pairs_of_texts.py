@@ -103,28 +103,6 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     assert (wrong.returncode, "there is no column nothing; set --text-column to one of" in wrong.stderr) == (2, True)
 
 
-def test_other_pairs_are_evaluated_and_their_columns_are_written(home: tuple[Scripts, Path]) -> None:
-    scripts, run = home
-    rows = [
-        {"premise": row["sentence1"], "hypothesis": row["sentence2"], "label": row["gold_label"]}
-        for row in snli_rows(11, seed=3)
-    ]
-    write_jsonl(scripts.folder / "other.jsonl", rows)
-    asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.label-column", "label"]
-    done = scripts.run(*asked, "--data.text-column", "premise,hypothesis")
-    assert done.returncode == 0, done.stderr
-    (table,) = (run / "evaluate").glob("other-*/predictions.csv")
-    with table.open(newline="") as file:
-        found = list(csv.DictReader(file))
-    assert [(line["premise"], line["hypothesis"]) for line in found] == [
-        (row["premise"], row["hypothesis"]) for row in rows
-    ]
-    missing = scripts.run(*asked, "--data.text-column", "premise,nothing")
-    assert missing.returncode == 2
-    assert missing.stderr.startswith("error: other.jsonl:1: the column 'nothing' does not exist")
-    assert missing.stderr.count("\n") == 1
-
-
 def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
     home: tuple[Scripts, Path], tiny_training: list[str]
 ) -> None:

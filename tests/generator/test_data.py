@@ -3,13 +3,11 @@ import logging
 import random
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.trainer.states import TrainerStatus
 
 from firstlight.classifier.data import ReviewData
 from firstlight.data.corpus_options import Preparation, Split
@@ -20,6 +18,7 @@ from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 from firstlight.text.tokenizers import PAD_ID
+from stand_ins import with_trainer
 
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
 BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=263)
@@ -88,22 +87,6 @@ def open_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> A
 EVERY_KIND = pytest.mark.parametrize("open_data", [open_text, open_names, open_reviews])
 
 
-def with_trainer(
-    data: StreamData, *, step: int = 0, rank: int = 0, world_size: int = 1, device: str = "cpu", **options
-):
-    """Give the data a trainer at a step."""
-    data.trainer = SimpleNamespace(
-        global_step=step,
-        global_rank=rank,
-        world_size=world_size,
-        strategy=SimpleNamespace(root_device=torch.device(device)),
-        state=SimpleNamespace(status=TrainerStatus.RUNNING),
-        overfit_batches=0.0,
-        **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
-    )
-    return data
-
-
 def batches(data: StreamData, loader: Any) -> list[TokenBatch]:
     """Return the batch of a network, looked up by the loader, or with a trainer by the hooks of the data."""
     return [each if isinstance(each, TokenBatch) else data.table(each) for each in loader]
@@ -164,12 +147,6 @@ def test_a_training_window_is_a_piece_of_the_training_text(tmp_path, tokenizer, 
         assert text_of(data, ids) == TEXT[: len(TEXT) - round(0.05 * len(TEXT))]
 
 
-def test_an_epoch_has_as_many_steps_as_the_training_text_has_windows(tmp_path):
-    data = with_trainer(open_text(tmp_path))
-    assert len(data.train_dataloader()) == int(0.95 * len(TEXT)) // (CONTEXT * SIZE)
-    assert len(with_trainer(data, world_size=2).train_dataloader()) == int(0.95 * len(TEXT)) // (CONTEXT * SIZE * 2)
-
-
 # --- the start at the step of the trainer ---
 
 
@@ -218,19 +195,6 @@ def test_documents_of_a_split_stand_between_separators(tmp_path):
     names = {split: text.strip(".").split(".") for split, text in found.items()}
     assert {split: len(each) for split, each in names.items()} == {"train": 24, "validation": 3, "test": 3}
     assert sorted(chain(*names.values())) == sorted(NAMES)
-
-
-def test_documents_come_in_another_order_in_every_epoch(tmp_path):
-    data = with_trainer(open_names(tmp_path))
-    per_epoch = len(train(data))
-    orders = []
-    for epoch in range(3):
-        windows = np.concatenate([b.positions for b in with_trainer(data, step=epoch * per_epoch).train_dataloader()])
-        text = text_of(data, data.table.flat[windows[:, :-1]])
-        found = text.strip(".").split(".")
-        assert len(set(found[:-1]) & set(data.known_documents())) == len(found) - 1  # the last one may be cut
-        orders.append(found)
-    assert len(set(map(tuple, orders))) == 3
 
 
 @pytest.mark.parametrize("separator", [".", "|"])
@@ -373,12 +337,6 @@ def test_a_text_that_is_shorter_than_the_context_is_refused_in_one_line(tmp_path
     )
     with pytest.raises(UserError, match=message):
         open_text(tmp_path, "a" * length)
-
-
-def test_a_text_of_one_window_can_be_trained_on(tmp_path):
-    data = with_trainer(open_text(tmp_path, "abcdefghijklmnopqrs" * 2, context_length=35))
-    assert len(ids_of(data, "train")) == 36
-    assert train(data) == [[list(range(36))] * SIZE]
 
 
 def test_a_text_without_a_validation_part_is_refused(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 import re
 import shutil
 from collections.abc import Callable
@@ -19,17 +18,6 @@ import firstlight
 from tests_support import Done, Scripts
 
 CONTEXT = 13
-SIZES = [
-    "model=tiny",
-    "model.num_layers=1",
-    f"context_length={CONTEXT}",
-    "data.batch_size=17",
-    "data.evaluation_batch_size=5",
-    "trainer.max_epochs=1",
-    "trainer.accelerator=cpu",
-    "callbacks.text_samples.num_tokens=7",
-]
-SYLLABLES = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
 
 
 @dataclass
@@ -53,24 +41,10 @@ class Home:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    made = Home(Scripts(tmp_path_factory.mktemp("home")), {})
-    words = made_up_words(53)
-    made.write("text.txt", "".join(" ".join(words[i : i + 7]) + ".\n\n" for _ in range(7) for i in range(0, 49, 3)))
-    made.write("names.txt", "\n".join(made_up_words(211)))
-    for name, arguments in {
-        "text": ["task=text", "data.path=text.txt", "data.test_fraction=0.1"],
-        "pairs": ["task=text", "data.path=text.txt", "tokenizer=subword", "tokenizer.max_size=293"],
-        "names": ["task=names", "data.path=names.txt"],
-        "words": ["task=text", "data.path=text.txt", "tokenizer=word", "tokenizer.min_document_frequency=1"],
-    }.items():
-        made.runs[name] = made.scripts.train(*SIZES, *arguments)
-    return made
-
-
-def made_up_words(count: int) -> list[str]:
-    chosen = random.Random(0)
-    return ["".join(chosen.choices(SYLLABLES, k=chosen.randint(1, 3))) for _ in range(count)]
+def home(generators: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    folder = tmp_path_factory.mktemp("home")
+    shutil.copytree(generators, folder, dirs_exist_ok=True)
+    return Home(Scripts(folder), {run.name: run for run in (folder / "runs").iterdir()})
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from lightning.pytorch import Callback, LightningDataModule, Trainer
+from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.optim import SGD, AdamW
 from torch.testing import assert_close
@@ -17,6 +17,7 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm
+from stand_ins import Outputs, trainer_of
 
 VOCABULARY, LENGTH, ROWS = 13, 7, 101
 
@@ -55,27 +56,6 @@ def generation(*, schedule=constant, optimizer=None, dropout: float = 0.0) -> Ge
         dim=8, num_heads=2, context_length=LENGTH, norm=Norm.pre, dropout=dropout, embedding_std=0.5
     )
     return Generation(Generator(config, VOCABULARY), optimizer or partial(AdamW, lr=0.03), schedule)
-
-
-def trainer_of(*callbacks: Callback, **options) -> Trainer:
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 1}
-    return Trainer(accelerator="cpu", enable_model_summary=False, callbacks=list(callbacks), **(quiet | options))
-
-
-class Outputs(Callback):
-    """Callback that stores the results of the steps."""
-
-    def __init__(self) -> None:
-        self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
-
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        self.seen["train"].append(outputs)
-
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.seen["val"].append(outputs)
-
-    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.seen["test"].append(outputs)
 
 
 @torch.inference_mode()

@@ -1,18 +1,17 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch.trainer.states import TrainerStatus
 from torch import Tensor
 
 from firstlight.classifier.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.generator.data import ReviewTextData
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
+from stand_ins import with_trainer
 
 CONTEXT, SIZE = 11, 40
 
@@ -28,21 +27,6 @@ def reviews(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
         return data
 
     return make
-
-
-def with_trainer(data: MaskedReviewData, *, step: int = 0, rank: int = 0, world_size: int = 1) -> MaskedReviewData:
-    """Give the data a trainer at a step."""
-    data.trainer = SimpleNamespace(  # type: ignore[assignment]
-        global_step=step,
-        global_rank=rank,
-        world_size=world_size,
-        strategy=SimpleNamespace(root_device=torch.device("cpu")),
-        state=SimpleNamespace(status=TrainerStatus.RUNNING),
-        overfit_batches=0.0,
-        limit_train_batches=1.0,
-        accumulate_grad_batches=1,
-    )
-    return data
 
 
 def training(data: MaskedReviewData) -> list[MaskedBatch]:

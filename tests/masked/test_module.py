@@ -23,6 +23,7 @@ from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks.variants import Norm
+from stand_ins import trainer_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
@@ -52,13 +53,8 @@ def module_for(data: MaskedReviewData, *, lr: float = 0.03, **options: Any) -> M
 
 
 @pytest.fixture
-def trainer(tmp_path: Path) -> Callable[..., Trainer]:
-    def make(*callbacks: Callback, **options: Any) -> Trainer:
-        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "logger": False}
-        defaults = {"max_epochs": 1, "enable_checkpointing": False, "num_sanity_val_steps": 0}
-        return Trainer(default_root_dir=tmp_path, callbacks=list(callbacks), **(quiet | defaults | options))
-
-    return make
+def trainer() -> Callable[..., Trainer]:
+    return trainer_of
 
 
 @torch.inference_mode()

@@ -3,13 +3,11 @@ import logging
 import re
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.trainer.states import TrainerStatus
 
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
@@ -17,6 +15,7 @@ from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer
 from firstlight.translator.data import PairBatch, PairData, Pairs
 from firstlight.translator.sentence_pairs import PairTokenizers
+from stand_ins import with_trainer
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)
 CONTEXT = 9
@@ -62,20 +61,6 @@ def open_data(folder: Path, splits: dict[str, Sentences] = SPLITS, stage: str = 
     data = closed_data(folder, splits, **options)
     data.prepare_data()
     data.setup(stage)
-    return data
-
-
-def with_trainer(data: PairData, *, step: int = 0, rank: int = 0, world_size: int = 1, **options: Any) -> PairData:
-    """Give the data a trainer at a step."""
-    data.trainer = SimpleNamespace(
-        global_step=step,
-        global_rank=rank,
-        world_size=world_size,
-        strategy=SimpleNamespace(root_device=torch.device("cpu")),
-        state=SimpleNamespace(status=TrainerStatus.RUNNING),
-        overfit_batches=0.0,
-        **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
-    )
     return data
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Callback, LightningDataModule, Trainer
+from lightning.pytorch import LightningDataModule
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW
 from torch.testing import assert_close
@@ -19,6 +19,7 @@ from firstlight.translator.data import PairBatch, PairRows, PairTable
 from firstlight.translator.module import Translation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
+from stand_ins import Outputs, trainer_of
 
 VOCABULARY, SOURCE_VOCABULARY, CONTEXT = 11, 13, 8
 
@@ -71,23 +72,6 @@ def network(dropout: float = 0.0) -> EncoderDecoder:
 def translation(*, optimizer=None, dropout: float = 0.0, label_smoothing: float = 0.0) -> Translation:
     factory = optimizer or partial(AdamW, lr=0.03)
     return Translation(network(dropout), factory, constant, label_smoothing=label_smoothing)
-
-
-def trainer_of(*callbacks: Callback, **options) -> Trainer:
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 1}
-    return Trainer(accelerator="cpu", enable_model_summary=False, callbacks=list(callbacks), **(quiet | options))
-
-
-class Outputs(Callback):
-    """Callback that stores the results of the steps."""
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Tensor]] = []
-
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.seen.append(outputs)
-
-    on_test_batch_end = on_validation_batch_end
 
 
 @torch.inference_mode()
@@ -197,7 +181,7 @@ def test_an_evaluation_has_the_losses_that_each_pair_has_alone_and_logs_their_me
     assert metrics == {f"{stage}/loss": pytest.approx(torch.cat(alone).mean().item(), rel=1e-5)}
     found = [
         losses[real]
-        for seen, batch in zip(outputs.seen, data.batches, strict=True)
+        for seen, batch in zip(outputs.seen[stage], data.batches, strict=True)
         for losses, real in zip(seen["token_losses"], batch.target_mask, strict=True)
     ]
     for one, together in zip(alone, found, strict=True):

@@ -192,24 +192,6 @@ def test_a_padded_batch_has_the_logits_of_each_pair_alone(positions: Positions) 
         assert_same(together[row, :length], alone[0])
 
 
-@every_position
-def test_a_target_token_that_the_mask_hides_changes_nothing_after_it(positions: Positions) -> None:
-    network = make_random(positions=positions)
-    sources, token_ids = random_sources(2, 11), random_texts(2, 7)
-    mask = torch.arange(7).ne(3).expand(2, 7)
-    logits, other = (network(sources, ids, target_mask=mask) for ids in (token_ids, changed(token_ids, 3)))
-    assert_same(other[mask], logits[mask])
-    assert differs_everywhere(network(sources, token_ids)[:, 4:], logits[:, 4:])
-
-
-def test_a_source_of_padding_alone_gives_numbers_and_gradients() -> None:
-    network = make_random()
-    logits = network(random_sources(2, 11), random_texts(2, 7), real([11, 0], 11), real([7, 7], 7))
-    assert logits.isfinite().all()
-    logits.square().sum().backward()
-    assert all(parameter.grad.isfinite().all() for parameter in network.parameters())
-
-
 @torch.no_grad()
 def read_in_chunks(
     network: EncoderDecoder,
@@ -243,11 +225,9 @@ def test_a_target_read_in_chunks_has_the_logits_of_one_read_at_once(positions: P
 @pytest.mark.parametrize(
     "options",
     [
-        {"positions": Positions.sinusoidal, "first_position": 1},
         {"positions": Positions.rotary, "norm": Norm.pre, "norm_kind": NormKind.rms, "activation": Activation.swiglu},
         {"positions": Positions.relative, "final_norm": True, "attention_bias": True, "head_dim": 7},
-        {"positions": Positions.learned, "tie_embeddings": True, "head_bias": False},
-        {"num_layers": 3, "num_decoder_layers": 1},
+        {"num_layers": 3, "num_decoder_layers": 1, "tie_embeddings": True, "head_bias": False},
     ],
 )
 def test_a_cache_is_right_however_the_network_is_made(options: dict[str, object]) -> None:
@@ -398,17 +378,6 @@ def test_embeddings_that_are_one_survive_saving_loading_copying_and_another_prec
 def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_network(**options)
-
-
-@every_position
-def test_blocks_that_start_from_nothing_leave_both_embeddings_as_they_are(positions: Positions) -> None:
-    options = {"norm": Norm.pre, "positions": positions, "attention_bias": True, "num_layers": 5}
-    network = make_network(**options, zero_init=True).eval()
-    sources, token_ids = random_sources(2, 7), random_texts(2, 11)
-    assert torch.equal(network.encode(sources), network.source_positions(network.source_embedding(sources)))
-    expected = network.head(network.positions(network.embedding(token_ids)))
-    assert torch.equal(network(sources, token_ids), expected)
-    assert differs_everywhere(make_network(**options).eval()(sources, token_ids), expected)
 
 
 def first_inputs(network: EncoderDecoder) -> tuple[Tensor, Tensor, Tensor, Tensor]:

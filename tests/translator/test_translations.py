@@ -146,20 +146,6 @@ def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(ben
     assert 1 < expected["val/bleu"].expected < 99
 
 
-def test_while_it_trains_nothing_is_looked_for_with_a_beam(bench, data, folder, monkeypatch) -> None:
-    sizes = []
-
-    def watched(network: Any, source_ids: Any, source_mask: Any, search: Search) -> Any:
-        sizes.append(search.beam_size)
-        return translate(network, source_ids, source_mask, search)
-
-    monkeypatch.setattr(translations, "translate", watched)
-    trainer = fit(bench, data, Translations(str(folder)), max_epochs=2)
-    assert sizes == [1] * 2 * 5
-    assert not any("beam" in name for name in trainer.callback_metrics)
-    assert set(trainer.callback_metrics) == {"train/loss", "val/loss", "val/bleu", "val/chrf"}
-
-
 @EVALUATE
 def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, stage, split) -> None:
     callback = Translations(str(folder), length_penalty=0.3)

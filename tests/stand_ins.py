@@ -1,0 +1,48 @@
+"""Quiet trainers, and stand-ins for a trainer at a step, for the tests of data modules and LightningModules."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.trainer.states import TrainerStatus
+from torch import Tensor
+
+
+def trainer_of(*callbacks: Callback, **options: Any) -> Trainer:
+    """Return a trainer on the processor that shows, logs and saves nothing. Unless told otherwise, it has one epoch."""
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "num_sanity_val_steps": 0}
+    defaults = quiet | {"enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}
+    return Trainer(callbacks=list(callbacks), **(defaults | options))
+
+
+def with_trainer(
+    data: Any, *, step: int = 0, rank: int = 0, world_size: int = 1, device: str = "cpu", **options: Any
+) -> Any:
+    """Give a data module a stand-in for a trainer at a step, whose network is on a device, and return the data."""
+    data.trainer = SimpleNamespace(
+        global_step=step,
+        global_rank=rank,
+        world_size=world_size,
+        strategy=SimpleNamespace(root_device=torch.device(device)),
+        state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        overfit_batches=0.0,
+        **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
+    )
+    return data
+
+
+class Outputs(Callback):
+    """Callback that stores the results of the steps."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.seen["train"].append(outputs)
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["val"].append(outputs)
+
+    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["test"].append(outputs)
