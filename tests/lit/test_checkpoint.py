@@ -106,6 +106,14 @@ def test_the_next_checkpoint_takes_the_place_of_the_last_which_is_kept(
     assert sorted(path.name for path in saved.parent.iterdir()) == ["last.ckpt", "previous.ckpt"]
 
 
+def test_a_process_that_was_killed_after_it_kept_the_previous_checkpoint_leaves_no_link(saved, checkpoint_io) -> None:
+    checkpoint_io.save_checkpoint(content(2.0), saved)
+    saved.with_name("previous.ckpt").unlink(missing_ok=True)
+    saved.with_name("previous.ckpt").hardlink_to(saved)
+    checkpoint_io.save_checkpoint(content(3.0), saved)
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["last.ckpt", "previous.ckpt"]
+
+
 def test_a_checkpoint_can_be_removed(saved, checkpoint_io) -> None:
     checkpoint_io.remove_checkpoint(saved)
     checkpoint_io.remove_checkpoint(saved)  # a missing file is allowed

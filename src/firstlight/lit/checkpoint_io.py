@@ -65,3 +65,4 @@ def _keep(last: Path, previous: Path) -> None:
         last.replace(previous)
     else:
         link.replace(previous)
+        link.unlink(missing_ok=True)  # replace() does nothing if both name one file, as after a kill
