@@ -17,8 +17,8 @@ from firstlight.files.lines import read_lines, read_text
 from firstlight.files.regular import SpecialFileError, regular
 from firstlight.files.rows import read_rows
 from firstlight.generator.corpus import find_text
+from firstlight.lab.reports.all_runs import gather
 from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.runs import gather
 from firstlight.runs.folder import RunFolder, read_history
 from firstlight.runs.foreign import kept_overrides
 from firstlight.text.tokenizers import load_word_list
@@ -126,7 +126,7 @@ def test_every_reader_refuses_a_pipe_in_one_line(name: str, tmp_path: Path) -> N
 )
 def test_a_report_says_which_file_of_a_run_is_a_pipe(name: str, status: str, tmp_path: Path) -> None:
     make_special(make_run(tmp_path, "a") / name, "pipe")
-    [run] = gather.gather(tmp_path)
+    [run] = gather(tmp_path)
     assert run.status == status
     assert "cannot be read" in run.why
     assert "is a named pipe, not a regular file" in run.why
@@ -136,5 +136,5 @@ def test_a_report_says_which_file_of_a_run_is_a_pipe(name: str, status: str, tmp
 def test_a_report_passes_over_a_configuration_that_is_a_pipe(name: str, tmp_path: Path, caplog: Any) -> None:
     make_special(make_run(tmp_path, "a") / name, "pipe")
     make_run(tmp_path, "b", "optimizer.lr=0.5")
-    assert [run.keys["optimizer.lr"] for run in gather.gather(tmp_path)] == [None, 0.5]
+    assert [run.keys["optimizer.lr"] for run in gather(tmp_path)] == [None, 0.5]
     assert "is a named pipe, not a regular file" in caplog.text
