@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,10 +10,11 @@ UNFINISHED = ".tmp"  # the ending of a temporary file
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, before: Callable[[], None] | None = None) -> Iterator[Path]:
     """Yield the path of an empty temporary file, which is renamed to `path` at the end of the block.
 
-    After an error in the block, the temporary file is removed, and `path` is unchanged.
+    After an error in the block, the temporary file is removed, and `path` is unchanged. before: function that is called
+    when the temporary file is complete on the disk, before it is renamed.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
     os.close(handle)
@@ -22,6 +23,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield unfinished
         sync(unfinished)
         unfinished.chmod(0o644)
+        if before is not None:
+            before()
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Atomic writing of Lightning's checkpoints, and reading without running code from them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,10 @@ class AtomicCheckpointIO(CheckpointIO):
         is_first = not target.parent.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with replacing(target) as unfinished:
+            with replacing(target, before=partial(_keep, target)) as unfinished:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
                 with unfinished.open("wb") as file:
                     torch.save({CARD: self.card | STAMP, **checkpoint} if is_whole else checkpoint, file)
-                sync(unfinished)
-                if target.name == LAST and target.is_file():
-                    _keep(target, target.with_name(PREVIOUS))
         except RuntimeError as error:  # torch's writer replaces the error of the disk
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         finally:
@@ -55,8 +53,11 @@ class AtomicCheckpointIO(CheckpointIO):
         Path(path).unlink(missing_ok=True)
 
 
-def _keep(last: Path, previous: Path) -> None:
-    """Keep a checkpoint under a second name when it is replaced. A file named last exists at all times."""
+def _keep(last: Path) -> None:
+    """Keep last.ckpt as previous.ckpt before it is replaced. A file named last exists at all times."""
+    if last.name != LAST or not last.is_file():
+        return
+    previous = last.with_name(PREVIOUS)
     link = previous.with_name(f".{previous.name}-link")
     link.unlink(missing_ok=True)
     try:
