@@ -1,5 +1,6 @@
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from tests_support import ROOT
 REAL = ROOT.parent / "shared" / "data" / "shakespeare" / "pg100.txt"
 KEPT = set("\n !(),-.:;?[]_—‘’“”ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
-PARTS = re.split(r"^@@@ (\w+)\n", (ROOT / "tests" / "text" / "editions.txt").read_text(encoding="utf-8"), flags=re.M)
+PARTS = re.split(r"^@@@ (\w+)\n", Path(__file__).with_name("editions.txt").read_text(encoding="utf-8"), flags=re.M)
 LICENCE_ABOVE, LICENCE_BELOW, CONTENTS, RHYMES, PROLOGUE, BAKERS_PREAMBLE, BAKERS_ACTS = PARTS[2:16:2]
 EPILOGUE, SPOON, CROW, PLAYS, INDENTED = PARTS[16::2]
 BAKERS = BAKERS_PREAMBLE + PROLOGUE + BAKERS_ACTS + EPILOGUE
