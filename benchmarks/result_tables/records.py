@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.runs.folder import write_atomically
-from firstlight.runs.outcomes import Outcomes, read_outcomes
+from firstlight.runs.predictions import Predictions, read_predictions
 from result_tables.runs import MeasurementError, Record, Run
 from result_tables.sweeps import jobs_of, sweep_record, with_fits
 
@@ -123,14 +123,14 @@ def _write(record: Record, file: Path) -> None:
 
 def of_training(run: Run, found: Record, name: str) -> Record:
     """Return an evaluation of a training: that of its end if it saved the predictions, else that of evaluate.py."""
-    outcomes = read_outcomes(run.folder / "predictions" / f"{name}.npz")
-    if outcomes is not None and outcomes.is_of_classes:
-        return {"metrics": metrics_of(found, STAGES[name]), "units": units_of_outcomes(outcomes)}
+    predictions = read_predictions(run.folder / "predictions" / f"{name}.npz")
+    if predictions is not None and predictions.is_of_classes:
+        return {"metrics": metrics_of(found, STAGES[name]), "units": units_of_predictions(predictions)}
     split, *more = name.split("-")
     options = [part for each in more for part in ("--stride", each.removeprefix("stride"))]
     evaluated = of_folder(run.evaluate(["--split", split, *options]))
-    if evaluated["units"] is None and outcomes is not None:  # evaluate.py saves no losses of masked words
-        evaluated["units"] = units_of_outcomes(outcomes)
+    if evaluated["units"] is None and predictions is not None:  # evaluate.py saves no losses of masked words
+        evaluated["units"] = units_of_predictions(predictions)
     return evaluated
 
 
@@ -139,8 +139,8 @@ def of_folder(folder: Path) -> Record:
     found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     metrics = {name.partition("/")[2]: value for name, value in found["metrics"].items()}
     units = None
-    if (outcomes := read_outcomes(folder / "predictions.npz")) is not None:
-        units = units_of_outcomes(outcomes)
+    if (predictions := read_predictions(folder / "predictions.npz")) is not None:
+        units = units_of_predictions(predictions)
     elif (folder / "translations.csv").is_file():
         units = units_of_translations(folder / "translations.csv")
     elif (folder / "losses.npy").is_file():
@@ -152,9 +152,9 @@ def of_baseline(run: Run, found: Record, name: str) -> Record:
     """Return an evaluation of a baseline. For n-grams, an evaluation with a stride reads the complete text."""
     split, *is_whole = name.split("-")
     stage = STAGES[split]
-    outcomes = read_outcomes(run.results_folder / "predictions" / f"{split}.npz")
-    if outcomes is not None:
-        return {"metrics": metrics_of(found, stage), "units": units_of_outcomes(outcomes)}
+    predictions = read_predictions(run.results_folder / "predictions" / f"{split}.npz")
+    if predictions is not None:
+        return {"metrics": metrics_of(found, stage), "units": units_of_predictions(predictions)}
     metrics = metrics_of(found, stage)
     if not is_whole:
         metrics = {key.removeprefix("windowed_"): value for key, value in metrics.items() if "windowed_" in key}
@@ -167,12 +167,12 @@ def metrics_of(found: Record, stage: str) -> dict[str, float]:
     return {key.partition("/")[2]: value for key, value in found["metrics"].items() if key.startswith(f"{stage}/")}
 
 
-def units_of_outcomes(outcomes: Outcomes) -> Record:
+def units_of_predictions(predictions: Predictions) -> Record:
     """Return the units of a classifier, or the blocks of rows of another network."""
-    if outcomes.is_of_classes:
-        bits = np.packbits(outcomes.correct.astype(bool)).tobytes().hex()
-        return {"key": outcomes.key, "count": len(outcomes.correct), "correct": bits}
-    return blocks(outcomes.losses.astype(float), outcomes.tokens, outcomes.key)
+    if predictions.is_of_classes:
+        bits = np.packbits(predictions.correct.astype(bool)).tobytes().hex()
+        return {"key": predictions.key, "count": len(predictions.correct), "correct": bits}
+    return blocks(predictions.losses.astype(float), predictions.tokens, predictions.key)
 
 
 def units_of_losses(losses: NDArray[np.float32], fingerprint: str, split: str) -> Record:

@@ -265,7 +265,7 @@ def test_names_that_are_the_labels_are_the_order_of_the_classes(tmp_path):
     write_rows(path, [{"text": f"text{n} here", "label": labels[n % 3]} for n in range(90)])
     given = ["pos", "zero", "neg"]
     usual, ordered = (open_reviews(path, labels="classes", class_names=names) for names in (None, given))
-    assert ordered.class_names == ordered.card()["label_names"] == given
+    assert ordered.class_names == ordered.metadata()["label_names"] == given
     assert [given[target] for target in ordered.targets] == [labels[target] for target in usual.targets]
     assert ordered.describe()["labels"] == "labels neg, pos, zero → neg, pos, zero"
     assert np.array_equal(ordered.rows("test"), usual.rows("test"))  # the order does not change the splits

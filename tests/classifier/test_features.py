@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> 
         ClassifierConfig(**options)
 
 
-def test_a_baseline_reads_no_evidence() -> None:
-    message = r"data.evidence=true does not apply to model.architecture=logistic; set data.evid"
+def test_a_baseline_reads_no_target_encoding() -> None:
+    message = r"data.target_encoding=true does not apply to model.architecture=logistic; set data.target_encoding=false"
     with pytest.raises(ValueError, match=message):
-        ClassifierConfig(architecture=Architecture.logistic).check_evidence()
+        ClassifierConfig(architecture=Architecture.logistic).check_target_encoding()

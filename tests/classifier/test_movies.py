@@ -19,7 +19,7 @@ from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.lit.networks import build_network
 from firstlight.networks.block import PostNormBlock
-from firstlight.runs.outcomes import read_outcomes
+from firstlight.runs.predictions import read_predictions
 from tests_support import Scripts
 
 POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
@@ -121,11 +121,11 @@ def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(scripts: Scripts) -> 
     (folder,) = (run / "evaluate").iterdir()
     record = json.loads((folder / "metrics.json").read_text())
     assert (record["rows"], record["left_out"]) == (4, 1)
-    outcomes = read_outcomes(folder / "predictions.npz")
-    assert outcomes is not None
-    assert outcomes.targets is not None
-    assert outcomes.targets.tolist() == [0, 0, 1, 1]
-    assert outcomes.correct.mean() == pytest.approx(record["metrics"]["test/accuracy"])
+    predictions = read_predictions(folder / "predictions.npz")
+    assert predictions is not None
+    assert predictions.targets is not None
+    assert predictions.targets.tolist() == [0, 0, 1, 1]
+    assert predictions.correct.mean() == pytest.approx(record["metrics"]["test/accuracy"])
 
 
 # --- the setting of post 3 ---

@@ -173,14 +173,14 @@ def test_what_does_not_apply_to_answers_is_one_line(home: tuple[Scripts, Path]) 
         Classification.for_data(data, architecture="logistic")
 
 
-def test_a_card_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]) -> None:
+def test_metadata_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]) -> None:
     run = firstlight.load(home[1])
     names = ["first", "second", "third"]
     lacking = {name: value for name, value in run.metadata.items() if name not in ("choices", "class_names")}
-    for card in ({"choices": True, "class_names": names[:2]}, {"class_names": names}):
-        with pytest.raises(UserError, match=r"data\.choice_columns does not fit the network of the card"):
-            type(run)(run.folder, run.checkpoint, run.network, lacking | card, run.tokenizer)
-    check = Classification.card_checks["config.data.choice_columns"]
+    for metadata in ({"choices": True, "class_names": names[:2]}, {"class_names": names}):
+        with pytest.raises(UserError, match=r"data\.choice_columns does not fit the network of the metadata"):
+            type(run)(run.folder, run.checkpoint, run.network, lacking | metadata, run.tokenizer)
+    check = Classification.metadata_checks["config.data.choice_columns"]
     assert [check(value) for value in (None, ["a", "b"], ["a"], "ab", [1, 2])] == [True, True, False, False, False]
 
 

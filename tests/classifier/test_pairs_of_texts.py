@@ -133,8 +133,8 @@ def test_mistakes_of_columns_are_one_line() -> None:
             options(text_column=["a", "b"])
     with pytest.raises(ValueError, match=r"data\.both_orders=true requires pairs of texts; name two columns, as in"):
         ReviewOptions(both_orders=True)
-    with pytest.raises(ValueError, match=r"data\.evidence=true requires single texts"):
-        ReviewOptions(text_column=["a", "b"], evidence=True)
+    with pytest.raises(ValueError, match=r"data\.target_encoding=true requires single texts"):
+        ReviewOptions(text_column=["a", "b"], target_encoding=True)
     with pytest.raises(
         ValueError, match="context_length=4 is too short for pairs of texts and their 3 marks; set it to 5"
     ):

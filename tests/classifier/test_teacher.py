@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 import firstlight
 from firstlight.classifier import run_teacher, tfidf_teacher
-from firstlight.classifier.teacher import lesson
+from firstlight.classifier.teacher import distillation_target
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.kind import teachers
@@ -65,9 +65,9 @@ def test_the_predictions_are_computed_once_and_belong_to_their_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, options = twins(tmp_path), DistillationOptions(folds=3)
-    first = lesson({"tfidf": []}, data, options)
+    first = distillation_target({"tfidf": []}, data, options)
     monkeypatch.setattr(tfidf_teacher, "probabilities", None)
-    again = lesson({"tfidf": []}, data, options)
+    again = distillation_target({"tfidf": []}, data, options)
     assert again.fingerprint == first.fingerprint
     batch = next(iter(data.train_dataloader()))
     shares = first.teacher(batch).exp()
@@ -75,7 +75,7 @@ def test_the_predictions_are_computed_once_and_belong_to_their_rows(
     assert torch.allclose(shares.sum(dim=1), torch.ones(len(shares)))
     assert torch.isnan(first.teacher(next(iter(data.val_dataloader())))).all(), "no other split has a teacher"
     with pytest.raises(TypeError):
-        lesson({"tfidf": []}, data, DistillationOptions(folds=2))  # computed again
+        distillation_target({"tfidf": []}, data, DistillationOptions(folds=2))  # computed again
 
 
 def test_every_training_row_is_left_out_by_one_fold(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_a_classifier_teaches_by_its_own_predictions(trained: Callable[[str], Pa
     path = run.config["data"]["path"]
     data = ReviewData(path=path, labels="binary", max_train_rows=101, cache_dir=str(tmp_path))
     data.ensure_setup()
-    teacher = lesson({"run": [run], "tfidf": []}, data, DistillationOptions(folds=2)).teacher
+    teacher = distillation_target({"run": [run], "tfidf": []}, data, DistillationOptions(folds=2)).teacher
     rows = torch.from_numpy(data.rows("train"))
-    tfidf = lesson({"tfidf": []}, data, DistillationOptions(folds=2)).teacher
+    tfidf = distillation_target({"tfidf": []}, data, DistillationOptions(folds=2)).teacher
     own = run.probabilities(data.texts("train", 101))
     expected = (torch.from_numpy(own) + tfidf(SimpleNamespace(rows=rows)).exp()) / 2
     assert torch.allclose(teacher(SimpleNamespace(rows=rows)).exp(), expected, atol=1e-5)
@@ -158,17 +158,17 @@ def test_a_network_teaches_tokens_of_its_own_vocabulary(trained: Callable[[str],
     data = MaskedReviewData(**options, context_length=19, cache_dir=str(tmp_path))
     data.ensure_setup()
     with patch.object(teachers.log, "warning") as warning:
-        taught = teachers.lesson({"run": [run]}, data, DistillationOptions())
+        taught = teachers.distillation_target({"run": [run]}, data, DistillationOptions())
     assert "predicts texts that it was trained on" in warning.call_args.args[0]
     batch = next(iter(data.train_dataloader()))
     assert torch.allclose(taught.teacher(batch), run.network(*batch.inputs).log_softmax(dim=1), atol=1e-5)
     data.options = replace(data.options, context_length=1009)
     with pytest.raises(UserError, match=r"^teacher=.*: the run reads 23 tokens, but .*context_length=1009"):
-        teachers.lesson({"run": [run]}, data, DistillationOptions())
+        teachers.distillation_target({"run": [run]}, data, DistillationOptions())
     other = MaskedReviewData(path=options["path"], tokenizer={"max_size": 11}, cache_dir=str(tmp_path))
     other.ensure_setup()
     with pytest.raises(UserError, match=r"^teacher=.*: the run has another tokenizer than this data"):
-        teachers.lesson({"run": [run]}, other, DistillationOptions())
+        teachers.distillation_target({"run": [run]}, other, DistillationOptions())
 
 
 @pytest.mark.slow  # 1.5 s, three trainings; the other tests check that a teacher has the same predictions again
@@ -182,8 +182,8 @@ def test_a_resumed_run_with_a_teacher_ends_like_a_whole_one(scripts: Scripts, ti
     said = firstlight.load(whole).record["teacher"]
     assert (said["names"], said["runs"]) == (["tfidf"], [])
     assert 0.2 < said["train_accuracy"] <= 1
-    card = torch.load(whole / "checkpoints/last.ckpt", weights_only=True)["firstlight"]
-    assert card["teacher"] == said
+    metadata = torch.load(whole / "checkpoints/last.ckpt", weights_only=True)["firstlight"]
+    assert metadata["teacher"] == said
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:

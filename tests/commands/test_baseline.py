@@ -21,7 +21,7 @@ from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
 from firstlight.kind.baseline import best_of
 from firstlight.runs.named import find_run
-from firstlight.runs.outcomes import read_outcomes
+from firstlight.runs.predictions import read_predictions
 from firstlight.text.normalize import words
 from tests_support import ROOT, Scripts
 
@@ -124,7 +124,7 @@ def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(
 ) -> None:
     folder, record = stars
     for stage, split in (("val", "validation"), ("test", "test")):
-        ours, theirs = (read_outcomes(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))
+        ours, theirs = (read_predictions(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))
         assert ours.key == theirs.key, "the same texts"
         assert ours.correct.mean() == pytest.approx(record["metrics"][f"{stage}/accuracy"])
         assert ours.losses.mean() == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
@@ -143,9 +143,9 @@ def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts)
         *("--other.path", "stars.csv", "--other.labels", "binary", "--other.lowest-label", "1"),
     )
     assert record["metrics"]["other/accuracy"] == pytest.approx(4 / 5)
-    outcomes = read_outcomes(folder / "predictions" / "other.npz")
-    assert outcomes.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
-    assert outcomes.predicted.tolist() == [0, 0, 1, 1, 0]
+    predictions = read_predictions(folder / "predictions" / "other.npz")
+    assert predictions.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
+    assert predictions.predicted.tolist() == [0, 0, 1, 1, 0]
     assert "other.labels=binary" in record["overrides"]
 
 

@@ -50,9 +50,9 @@ MISTAKES = {
     "resume": "resume: a value is missing; write resume=auto\n",
     "--task stars": "--task stars: train takes key=value, without dashes; write task=stars\n",
     "data.num_workers=4": "error: data.num_workers was removed; leave it out\n",
-    "model.evidence=true": "error: model.evidence was renamed; write data.evidence",
-    "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",
-    "model=logistic data.evidence=true": "data.evidence=true does not apply to model.architecture=logistic; set data.",
+    "data.evidence=true": "error: data.evidence was renamed; write data.target_encoding",
+    "data.target_encoding_pairs=0": "data.target_encoding_pairs=0 must be at least 1",
+    "model=logistic data.target_encoding=true": "does not apply to model.architecture=logistic",
     "task=masked_reviews data.label_column=score": "data.label_column is not a key of the configuration",
 }
 

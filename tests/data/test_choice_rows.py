@@ -84,7 +84,7 @@ def test_the_columns_are_those_of_the_context_and_then_those_of_the_answers() ->
         ({"text_column": "a"}, r"a is also a data\.text_column; remove it from one"),
         ({"labels": "stars"}, r"data\.choice_columns=\[a,b\] requires data\.labels=classes, not stars"),
         ({"both_orders": True}, r"data\.both_orders=true does not apply to multiple choice; set it to false"),
-        ({"evidence": True}, r"data\.evidence=true does not apply to multiple choice; set it to false"),
+        ({"target_encoding": True}, r"data\.target_encoding=true does not apply to multiple choice; set it to false"),
         ({"context_length": 4}, "context_length=4 is too short for contexts with answers and their 3 marks"),
     ],
 )

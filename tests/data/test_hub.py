@@ -386,7 +386,7 @@ def test_a_closed_data_set_is_refused_with_a_remedy_and_is_no_missing_network(hu
     assert found["message"].startswith(message)
 
 
-def card(*configurations: str) -> bytes:
+def metadata(*configurations: str) -> bytes:
     """Return a README.md with the file of each configuration and split."""
     return "\n".join(["---", "configs:", *configurations, "---", ""]).encode()
 
@@ -400,12 +400,12 @@ GERMAN, ENGLISH = (f"- config_name: {name}\n  data_files: {name}.jsonl" for name
     [
         (
             "splits",
-            {"README.md": card(ONE_SPLIT), "one.jsonl": lines(5, "good")},
+            {"README.md": metadata(ONE_SPLIT), "one.jsonl": lines(5, "good")},
             "has no split named .*; its splits are one",
         ),
         (
             "configs",
-            {"README.md": card(GERMAN, ENGLISH), "de.jsonl": lines(5, "gut"), "en.jsonl": lines(5, "good")},
+            {"README.md": metadata(GERMAN, ENGLISH), "de.jsonl": lines(5, "gut"), "en.jsonl": lines(5, "good")},
             r"could not be downloaded .* \['de', 'en'\].*; download the files and set",
         ),
         (

@@ -1,4 +1,4 @@
-"""A checkpoint with damaged bytes, or with a card that does not fit the weights, gives a one-line error."""
+"""A checkpoint with damaged bytes, or with metadata that does not fit the weights, gives a one-line error."""
 
 import itertools
 import json
@@ -19,12 +19,12 @@ from faults.conftest import TASKS
 from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, replaced
 from faults.trials import Trials, number_of, scaled
 from firstlight.kind.load import load
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from tests_support import Scripts
 
 BYTES = 250  # trials of damaged bytes for each kind of network
-CARDS = 250  # trials of other values in the card
-TOKENIZERS = 100  # trials of another tokenizer in the card
+METADATA_CASES = 250  # trials of other values in the metadata
+TOKENIZERS = 100  # trials of another tokenizer in the metadata
 WEIGHTS = 120  # trials of other tensors
 OVERFLOWS = 40  # trials of weights that are too large
 VERSIONS = 5  # versions that wrote a checkpoint or a record
@@ -69,7 +69,7 @@ def test_damaged_bytes_are_noticed(task: str, trials: Trials, copied: Callable[[
 
 @pytest.mark.faults("damaged bytes: checkpoints")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_card_of_other_values_is_refused_or_read(
+def test_metadata_of_other_values_is_refused_or_read(
     task: str, trials: Trials, copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(task)
@@ -78,15 +78,17 @@ def test_a_card_of_other_values_is_refused_or_read(
 
     def check(change: tuple[float, int]) -> None:
         where, number = change
-        card = replaced(whole[CARD], where, VALUES[number])
-        torch.save({**whole, CARD: card}, path)
+        metadata = replaced(whole[METADATA], where, VALUES[number])
+        torch.save({**whole, METADATA: metadata}, path)
         use(run)
 
-    trials.examples(st.tuples(st.floats(0, 1), st.integers(0, len(VALUES) - 1)), check, CARDS, f"card of {task}")
+    trials.examples(
+        st.tuples(st.floats(0, 1), st.integers(0, len(VALUES) - 1)), check, METADATA_CASES, f"metadata of {task}"
+    )
 
     def check_tokenizer(damage: Damage) -> None:
-        text = damage.apply(whole[CARD]["tokenizer"].encode()).decode("utf-8", "replace")
-        torch.save({**whole, CARD: {**whole[CARD], "tokenizer": text}}, path)
+        text = damage.apply(whole[METADATA]["tokenizer"].encode()).decode("utf-8", "replace")
+        torch.save({**whole, METADATA: {**whole[METADATA], "tokenizer": text}}, path)
         use(run)
 
     trials.examples(damages("value"), check_tokenizer, TOKENIZERS, f"tokenizer of {task}")
@@ -170,14 +172,14 @@ def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: Callable[[s
     draw = random.Random(number_of("versions"))
     for _ in range(scaled(VERSIONS)):
         version = f"{draw.randint(0, 3)}.{draw.randint(4, 40)}.{draw.randint(0, 9)}"
-        for is_of_card in (True, False):
-            torch.save({**whole, CARD: whole[CARD] | ({"version": version} if is_of_card else {})}, path)
-            versions = recorded["versions"] | ({} if is_of_card else {"firstlight": version})
+        for is_of_metadata in (True, False):
+            torch.save({**whole, METADATA: whole[METADATA] | ({"version": version} if is_of_metadata else {})}, path)
+            versions = recorded["versions"] | ({} if is_of_metadata else {"firstlight": version})
             record.write_text(json.dumps({**recorded, "versions": versions}))
             uses = [["predict", str(run), "--text", "a"], ["evaluate", str(run)], ["explore", str(run)]]
-            uses += [] if is_of_card else [["train", f"resume={run}", "trainer.max_steps=60"]]
+            uses += [] if is_of_metadata else [["train", f"resume={run}", "trainer.max_steps=60"]]
             for arguments in uses:
-                with trials.one(f"version {version}, of the card: {is_of_card}: {arguments[0]}", seconds=60):
+                with trials.one(f"version {version}, of the metadata: {is_of_metadata}: {arguments[0]}", seconds=60):
                     done = scripts.run(*arguments)
                     assert_refused(done.returncode, done.stderr)
                     assert f"was written by firstlight {version.rpartition('.')[0]}, this is" in done.stderr

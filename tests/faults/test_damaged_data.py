@@ -25,13 +25,13 @@ from firstlight.data import ReviewData, sources
 from firstlight.data.batches import Rows
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
-from firstlight.data.evidence import NgramEvidence
 from firstlight.data.labels import alike
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
 from firstlight.data.overlaps import found
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import texts_of
+from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
 from firstlight.files.row_writer import write_rows
@@ -218,25 +218,27 @@ def test_overlapping_splits_are_counted_and_removed(trials: Trials, small_data: 
 
 
 @pytest.mark.faults("overlapping splits and training rows")
-def test_the_evidence_of_a_row_does_not_depend_on_its_class(trials: Trials, small_data: Path, tmp_path: Path) -> None:
+def test_the_target_encoding_of_a_row_does_not_depend_on_its_class(
+    trials: Trials, small_data: Path, tmp_path: Path
+) -> None:
     rows_of_file = read_rows(small_data / "amazon_reviews" / "train.jsonl", ["text", "label"])
     rows = [row.values for row in islice(rows_of_file, 80)]
     for split in SPLITS:
         write_rows(tmp_path / f"{split}.jsonl", rows)
-    data = ReviewData(path=str(tmp_path), labels="stars", evidence=True, cache_dir=str(tmp_path / "cache"))
+    data = ReviewData(path=str(tmp_path), labels="stars", target_encoding=True, cache_dir=str(tmp_path / "cache"))
     data.ensure_setup()
     table, every = data.table, np.arange(80)
 
     def features(row: int, star: int, *, is_own: bool) -> torch.Tensor:
         """Return the features of a training row after all rows were counted, this one with a certain class."""
         table.targets[row] = star
-        table.evidence = NgramEvidence(data.tokenizer.vocab_size, 1000, 5, 5.0)
+        table.target_encoding = NgramTargetEncoding(data.tokenizer.vocab_size, 1000, 5, 5.0)
         counted = texts_of(table, every)
-        table.evidence.count(counted.token_ids, counted.padding_mask, counted.targets)
-        table.evidence.scale.fill_(1.0)
+        table.target_encoding.count(counted.token_ids, counted.padding_mask, counted.targets)
+        table.target_encoding.scale.fill_(1.0)
         return table(Rows(data.lookup().lengths, are_counted=is_own)[np.array([row])]).features
 
-    for row in drawn(range(80), "evidence of a row", 20):
+    for row in drawn(range(80), "target encoding of a row", 20):
         with trials.one(f"row {row}"):
             low, high = (features(row, star, is_own=True) for star in (0, 4))
             assert torch.allclose(low, high, atol=1e-4)

@@ -23,7 +23,7 @@ from firstlight.kind.load import load
 from firstlight.lab.reports.data_frame import list_runs
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.named import find_run
-from firstlight.runs.outcomes import Outcomes, write_outcomes
+from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
 
@@ -94,7 +94,7 @@ def test_a_report_names_what_is_damaged_and_shows_the_rest(name: str, trials: Tr
     run = make_run(logs, "damaged", "optimizer.lr=0.5", texts="What it wrote.\n", counts=[[1] * len(CLASSES)] * 3)
     write_confusion(run, [[5, 1, 0], [0, 7, 2], [1, 1, 3]])
     hits, losses = np.arange(19) % 2, np.linspace(0.1, 2, 19, dtype=np.float32)
-    write_outcomes(run / "predictions" / "validation.npz", Outcomes(np.arange(19), losses, hits + 1, hits, "k"))
+    write_predictions(run / "predictions" / "validation.npz", Predictions(np.arange(19), losses, hits + 1, hits, "k"))
     (run / "config.yaml").write_text("dropout: 0.1\noptimizer:\n  lr: 0.5\nmodel:\n  dim: 32\n")
     (run / ".hydra" / "hydra.yaml").write_text(
         "hydra:\n  runtime:\n    choices:\n      model: tiny\n      task: stars\n"

@@ -31,14 +31,14 @@ from faults.damage import answered, assert_refused
 from faults.trials import Trials, drawn
 from faults.watch import watched
 from firstlight.kind.load import load
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from firstlight.spelling import quoted
 from tests_support import Scripts
 
 PLACES = (
     "the whole file",
     "state_dict",
-    "card",
+    "metadata",
     "config",
     "optimizer_states",
     "callbacks",
@@ -130,10 +130,10 @@ def write_hostile(whole: dict[str, Any], place: str, payload: Any, path: Path, p
     if place == "the whole file":
         path.write_bytes(pickle.dumps(payload if not isinstance(payload, io.BytesIO) else None, protocol=protocol))
         return
-    if place == "card":
-        content[CARD] = {**whole[CARD], "class_names": payload}
+    if place == "metadata":
+        content[METADATA] = {**whole[METADATA], "class_names": payload}
     elif place == "config":
-        content[CARD] = {**whole[CARD], "config": {**whole[CARD]["config"], "seed": payload}}
+        content[METADATA] = {**whole[METADATA], "config": {**whole[METADATA]["config"], "seed": payload}}
     elif place == "state_dict":
         content["state_dict"] = {**whole["state_dict"], "network.extra": payload}
     else:
@@ -310,9 +310,9 @@ HOSTILE_SETTINGS: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-@pytest.mark.faults("hostile: cards of checkpoints")
+@pytest.mark.faults("hostile: metadata of checkpoints")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_card_chooses_no_path_no_address_and_no_code(
+def test_metadata_chooses_no_path_no_address_and_no_code(
     task: str, trials: Trials, copied: Callable[[str], Path], small_data: Path, tmp_path: Path
 ) -> None:
     run, elsewhere = copied(task), tmp_path / "elsewhere"
@@ -331,9 +331,9 @@ def test_a_card_chooses_no_path_no_address_and_no_code(
     scripts = Scripts(inside)
     for group, key, value in drawn(HOSTILE_SETTINGS, f"settings {task}"):
         value = value.replace("{elsewhere}", str(elsewhere)) if isinstance(value, str) else value
-        config = {**whole[CARD]["config"]}
+        config = {**whole[METADATA]["config"]}
         config[group] = {**(config.get(group) or {}), key: value}
-        torch.save({**whole, CARD: {**whole[CARD], "config": config}}, path)
+        torch.save({**whole, METADATA: {**whole[METADATA], "config": config}}, path)
         for name, *arguments in uses:
             what = f"{task} {group}.{key}={value}: {name} {arguments}"
             with trials.one(what, seconds=60), watched(inside, run):

@@ -201,11 +201,11 @@ def test_documents_of_a_split_stand_between_separators(tmp_path):
 def test_the_separator_is_what_the_options_say_and_a_stream_has_none(tmp_path, separator):
     stream = open_text(tmp_path)
     assert (stream.separator_id, stream.tokenizer.words[stream.first_id]) == (None, "\n")
-    assert stream.card() == {"separator_id": None}
+    assert stream.metadata() == {"separator_id": None}
     data = open_names(tmp_path, separator=separator)
     assert data.tokenizer.words[data.separator_id] == separator
     assert data.first_id == data.separator_id
-    assert data.card() == {"separator_id": data.separator_id}
+    assert data.metadata() == {"separator_id": data.separator_id}
     assert text_of(data, ids_of(data, "test")).count(separator) == 4
 
 

@@ -51,8 +51,8 @@ def write(runs: Runs, scripts: Scripts) -> Callable[..., str]:
     return written
 
 
-def with_card(run: Path, target: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """Return a copy of a run with a changed card in its checkpoint."""
+def with_metadata(run: Path, target: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Return a copy of a run with a changed metadata in its checkpoint."""
     shutil.copytree(run, target)
     path = target / "checkpoints" / "best.ckpt"
     content = torch.load(path, weights_only=True)
@@ -265,7 +265,7 @@ def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
 
 
 def test_a_run_of_the_sample_says_so(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
-    run = with_card(runs.text, tmp_path / "run", lambda card: card.update(data_source="sample"))
+    run = with_metadata(runs.text, tmp_path / "run", lambda metadata: metadata.update(data_source="sample"))
     done = scripts.run("generate", str(run), "--prompt", "ka", "--tokens", "7")
     assert done.returncode == 0
     assert done.stderr == "note: this run was trained on a GENERATED SAMPLE, not on real data\n"
@@ -273,10 +273,10 @@ def test_a_run_of_the_sample_says_so(runs: Runs, scripts: Scripts, tmp_path: Pat
 
 
 def test_a_prompt_for_plays_is_prepared_as_they_were(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
-    def prepared(card: dict[str, Any]) -> None:
-        card["config"]["data"]["preparation"] = "plays"
+    def prepared(metadata: dict[str, Any]) -> None:
+        metadata["config"]["data"]["preparation"] = "plays"
 
-    run = with_card(runs.text, tmp_path / "run", prepared)
+    run = with_metadata(runs.text, tmp_path / "run", prepared)
     done = scripts.run("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
     assert done.returncode == 0
     assert "note: the prompt was prepared like the plays: 'ka lo...'\n" in done.stderr
@@ -349,14 +349,14 @@ def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
 def test_a_vocabulary_without_an_unknown_symbol_refuses_what_it_does_not_have(
     runs: Runs, scripts: Scripts, tmp_path: Path
 ) -> None:
-    def without_symbol(card: dict[str, Any]) -> None:
+    def without_symbol(metadata: dict[str, Any]) -> None:
         from firstlight.text.saved_tokenizers import tokenizer_of_json
         from firstlight.text.text_tokenizers import CharacterTokenizer
 
-        characters = tokenizer_of_json(card["tokenizer"]).words
-        card["tokenizer"] = CharacterTokenizer("".join(characters), None).to_json()
+        characters = tokenizer_of_json(metadata["tokenizer"]).words
+        metadata["tokenizer"] = CharacterTokenizer("".join(characters), None).to_json()
 
-    run = with_card(runs.text, tmp_path / "run", without_symbol)
+    run = with_metadata(runs.text, tmp_path / "run", without_symbol)
     assert scripts.run("generate", str(run), "--prompt", "ka", "--tokens", "7").returncode == 0
     done = scripts.run("generate", str(run), "--prompt", "kaβ")
     assert (done.returncode, done.stdout) == (2, "")

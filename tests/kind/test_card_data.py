@@ -1,4 +1,4 @@
-"""Tests of evaluating a foreign checkpoint: its card cannot choose an address, cache, path or interpolation."""
+"""Tests of evaluating a foreign checkpoint: its metadata cannot choose an address, cache, path or interpolation."""
 
 import copy
 from pathlib import Path
@@ -12,10 +12,10 @@ from firstlight.data import CharacterData
 from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.data_changes import DataChanges, address_of, options_of_card
+from firstlight.kind.data_changes import DataChanges, address_of, options_of_metadata
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
-from firstlight.lit.checkpoint import CARD, STAMP
+from firstlight.lit.checkpoint import METADATA, STAMP
 from firstlight.translator.data_options import PairOptions
 from tests_support import contents
 
@@ -32,10 +32,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def content(text: Path) -> dict[str, Any]:
-    """Return the content of a checkpoint of an untrained generator. The tests change its card."""
+    """Return the content of a checkpoint of an untrained generator. The tests change its metadata."""
     data = CharacterData(path=str(text), context_length=5, cache_dir=str(text.parent))
     module = Generation.for_data(data, dim=6, num_heads=2)
-    return {CARD: {**STAMP, **(module.card or {})}, "state_dict": dict(module.state_dict())}
+    return {METADATA: {**STAMP, **(module.metadata or {})}, "state_dict": dict(module.state_dict())}
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 def run_of(content: dict[str, Any], folder: Path, **data: Any) -> Path:
     content = copy.deepcopy(content)
-    content[CARD]["config"]["data"].update(data)
+    content[METADATA]["config"]["data"].update(data)
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
     torch.save(content, folder / "checkpoints" / "last.ckpt")
@@ -77,7 +77,7 @@ def run_of(content: dict[str, Any], folder: Path, **data: Any) -> Path:
         ({"shell": "touch canary"}, r"the checkpoint's data\.shell is not an option of this version"),
     ],
 )
-def test_a_card_chooses_no_address_no_place_and_no_interpolation(
+def test_metadata_chooses_no_address_no_place_and_no_interpolation(
     data: dict[str, Any], message: str, content: dict[str, Any], fetched: list[str], tmp_path: Path
 ) -> None:
     Path("other.txt").write_text("a file of one's own, whose content nobody else knows")
@@ -127,14 +127,14 @@ def test_an_address_is_that_of_the_configuration_files(tmp_path: Path, monkeypat
     assert address_of("mine", ReviewOptions) == {"hub": "me/mine"}
 
 
-def test_what_says_how_texts_are_read_is_that_of_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_says_how_texts_are_read_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "mine").mkdir(parents=True)
     tokenizer = {"kind": "word", "word_list": "/etc/hostname", "punctuation": True}
     saved = {"_target_": "os.system", "name": "mine", "hub": "evil/evil", "text_column": "body", "labels": "stars"}
-    found = options_of_card(saved | {"tokenizer": tokenizer}, ReviewOptions, tmp_path / "cache")
+    found = options_of_metadata(saved | {"tokenizer": tokenizer}, ReviewOptions, tmp_path / "cache")
     assert (found.name, found.text_column, found.labels.name) == ("mine", "body", "stars")
     assert (found.hub, found.cache_dir, found.source) == ("", str(tmp_path / "cache"), SourceKind.auto)
     assert (found.tokenizer.word_list, found.tokenizer.punctuation) == (None, True)
     with pytest.raises(UserError, match="the data set mine, which is not below"):
-        options_of_card(saved | {"source": "hub"}, ReviewOptions, tmp_path / "cache")
+        options_of_metadata(saved | {"source": "hub"}, ReviewOptions, tmp_path / "cache")

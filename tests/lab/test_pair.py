@@ -10,7 +10,7 @@ from firstlight.lab.reports.pair import Pair, pair
 from firstlight.lab.reports.pair_page import pair_page
 from firstlight.lab.reports.significance import mcnemar
 from firstlight.lab.reports.tables import Table
-from firstlight.runs.outcomes import Outcomes
+from firstlight.runs.predictions import Predictions
 from firstlight.runs.summary import Confusion, Curve, Run
 
 METRIC = "val/accuracy"
@@ -24,11 +24,11 @@ def a_run(name: str, value: float, **changes: Any) -> Run:
     return Run(f"logs/{name}", "finished", keys=keys, optimized_metric=METRIC, **given)
 
 
-def of_classes(predicted: list[int], targets: list[int], key: str = "k") -> Outcomes:
+def of_classes(predicted: list[int], targets: list[int], key: str = "k") -> Predictions:
     guesses, truth = np.array(predicted), np.array(targets)
     hits = (guesses == truth).astype(np.int64)
     losses = np.where(hits, 0.25, 2.0).astype(np.float32)
-    return Outcomes(np.arange(len(truth)) * 3, losses, np.ones_like(truth), hits, key, truth, guesses)
+    return Predictions(np.arange(len(truth)) * 3, losses, np.ones_like(truth), hits, key, truth, guesses)
 
 
 # 40 texts: A is right in 24, B in 34; B gains 12 bad texts and loses 2 good ones.
@@ -40,9 +40,9 @@ SETTINGS: tuple[dict[str, Any], dict[str, Any]] = (
 )  # fmt: skip
 
 
-def compared(outcomes: Any = None, **changes: Any) -> Pair:
+def compared(predictions: Any = None, **changes: Any) -> Pair:
     runs = (a_run("small", 0.6, **changes), a_run("large", 0.85, parameters=2003, **changes))
-    given = outcomes or (of_classes(OF_A, TARGETS), of_classes(OF_B, TARGETS))
+    given = predictions or (of_classes(OF_A, TARGETS), of_classes(OF_B, TARGETS))
     return pair(runs, SETTINGS, given, CLASSES, lambda metric: metric.endswith("loss"))
 
 
@@ -114,9 +114,9 @@ def test_the_texts_that_changed_most_are_named_by_their_rows() -> None:
 
 
 def test_the_pieces_of_a_text_are_compared_by_their_losses() -> None:
-    def of_tokens(losses: list[float], correct: list[int]) -> Outcomes:
+    def of_tokens(losses: list[float], correct: list[int]) -> Predictions:
         tokens = np.array([10, 10, 5])
-        return Outcomes(np.arange(3), np.array(losses, dtype=np.float32), tokens, np.array(correct), "k")
+        return Predictions(np.arange(3), np.array(losses, dtype=np.float32), tokens, np.array(correct), "k")
 
     found = compared((of_tokens([20, 30, 10], [4, 3, 2]), of_tokens([15, 35, 5], [5, 3, 3])))
     assert found.sentences[-1] == (

@@ -16,7 +16,7 @@ import pytest
 
 from browser import Opened, a_browser, open_file
 from firstlight.commands import report as module
-from firstlight.runs.outcomes import Outcomes, write_outcomes
+from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
 
@@ -192,8 +192,8 @@ def with_predictions(run: Path, predicted: list[int]) -> str:
     hits = (guesses == targets).astype(np.int64)
     losses = np.where(hits, 0.25, 2.0).astype(np.float32)
     ones = np.ones_like(targets)
-    outcomes = Outcomes(np.arange(18), losses, ones, hits, "k", targets=targets, predicted=guesses)
-    write_outcomes(run / "predictions" / "validation.npz", outcomes)
+    predictions = Predictions(np.arange(18), losses, ones, hits, "k", targets=targets, predicted=guesses)
+    write_predictions(run / "predictions" / "validation.npz", predictions)
     return str(run.relative_to(run.parents[1]))
 
 

@@ -23,7 +23,7 @@ from firstlight.lab.reports.verdicts import (
     verdict_text,
     verdicts,
 )
-from firstlight.runs.outcomes import Outcomes
+from firstlight.runs.predictions import Predictions
 from firstlight.runs.summary import Run
 
 METRIC = "val/accuracy"
@@ -45,15 +45,15 @@ def nothing(run: Run) -> None:
     return None
 
 
-def texts(hits: dict[str, float], count: int = 400) -> Callable[[Run], Outcomes]:
-    """Return the outcomes of runs whose model is right in a share of the texts; the same ones are hard for all."""
+def texts(hits: dict[str, float], count: int = 400) -> Callable[[Run], Predictions]:
+    """Return the predictions of runs whose model is right in a share of the texts; the same ones are hard for all."""
     hardness = np.random.default_rng(3).permutation(count) / count
 
-    def load(run: Run) -> Outcomes:
+    def load(run: Run) -> Predictions:
         correct = (hardness < hits[str(run.keys["model"])]).astype(np.int64)
         ones = np.ones(count, dtype=np.int64)
         losses = np.where(correct, 0.1, 2.0).astype(np.float32)
-        return Outcomes(np.arange(count), losses, ones, correct, "k", targets=ones, predicted=correct)
+        return Predictions(np.arange(count), losses, ones, correct, "k", targets=ones, predicted=correct)
 
     return load
 
@@ -135,9 +135,9 @@ def test_other_texts_or_other_metrics_cannot_be_paired() -> None:
     runs = [*group(BETTER, model="small"), *group(WORSE)]
     load = texts({"small": 0.85, "tiny": 0.82})
 
-    def other(run: Run) -> Outcomes:
+    def other(run: Run) -> Predictions:
         found = load(run)
-        return Outcomes(found.rows, found.losses, found.tokens, found.correct, str(run.keys["model"]))
+        return Predictions(found.rows, found.losses, found.tokens, found.correct, str(run.keys["model"]))
 
     one, two = by_seed(runs[:4]), by_seed(runs[4:])
     assert compare(one, two, METRIC, load).over_texts is not None
@@ -232,10 +232,10 @@ def test_close_baselines_are_undecided_because_of_the_texts() -> None:
 def test_the_interval_over_the_texts_has_the_unit_of_the_metric(name: str) -> None:
     per_token = {"small": 3.9, "tiny": 4.0}
 
-    def load(run: Run) -> Outcomes:
+    def load(run: Run) -> Predictions:
         spread = np.random.default_rng(0 if run.keys["model"] == "small" else 1).normal(scale=0.2, size=300)
         losses = (per_token[str(run.keys["model"])] + spread - spread.mean()).astype(np.float32) * 10
-        return Outcomes(np.arange(300), losses, np.full(300, 10), np.zeros(300, dtype=np.int64), "k")
+        return Predictions(np.arange(300), losses, np.full(300, 10), np.zeros(300, dtype=np.int64), "k")
 
     def of(loss: float) -> float:
         return {"loss": loss, "perplexity": np.exp(loss), "bits_per_character": loss / np.log(2) / 4}[name]

@@ -16,13 +16,17 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.errors import UserError
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit import checkpoint
-from firstlight.lit.checkpoint import CARD, FORMAT, STAMP, read_checkpoint
+from firstlight.lit.checkpoint import FORMAT, METADATA, STAMP, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
-from firstlight.lit.saved_networks import network_of_card
+from firstlight.lit.saved_networks import network_of_metadata
 from firstlight.text.tokenizers import train_word_tokenizer
 from firstlight.version import __version__
 
-RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
+RUN_METADATA = {
+    "task": "stars",
+    "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None},
+    "class_names": ["1", "2"],
+}
 
 
 def content(value: float = 1.0, size: int = 37) -> dict[str, object]:
@@ -37,7 +41,7 @@ def content(value: float = 1.0, size: int = 37) -> dict[str, object]:
 
 @pytest.fixture
 def checkpoint_io() -> AtomicCheckpointIO:
-    return AtomicCheckpointIO(RUN_CARD)
+    return AtomicCheckpointIO(RUN_METADATA)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def test_a_checkpoint_is_read_as_it_was_written(saved) -> None:
     found = read_checkpoint(saved)
     weights = found.pop("state_dict")
     expected = content()
-    assert found.pop(CARD) == STAMP | RUN_CARD
+    assert found.pop(METADATA) == STAMP | RUN_METADATA
     assert found == {name: value for name, value in expected.items() if name != "state_dict"}
     assert all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
     assert [path.name for path in saved.parent.iterdir()] == ["last.ckpt"]
@@ -64,7 +68,7 @@ def test_a_checkpoint_is_read_as_it_was_written(saved) -> None:
 def test_lightning_reads_it_through_the_same_door(saved, checkpoint_io) -> None:
     for weights_only in (None, True, False):
         found = checkpoint_io.load_checkpoint(saved, weights_only=weights_only)
-        assert found[CARD]["task"] == "stars"
+        assert found[METADATA]["task"] == "stars"
     assert checkpoint_io.load_checkpoint(str(saved), map_location=lambda storage, _: storage)["global_step"] == 17
 
 
@@ -190,7 +194,7 @@ def outcome(path: Path) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     expected = content()
-    same = found["global_step"] == 17 and found[CARD] == STAMP | RUN_CARD
+    same = found["global_step"] == 17 and found[METADATA] == STAMP | RUN_METADATA
     weights = found["state_dict"]
     same = same and all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
     return "same" if same else "silently different"
@@ -261,12 +265,13 @@ class Trap:
 def traps(folder: Path, sprung: Path) -> dict[str, Path]:
     """Return files in all formats of torch that run code when they are unpickled."""
     made = {
-        name: folder / f"{name}.ckpt" for name in ("pickle", "legacy", "zip", "in_the_card", "compressed", "by_hand")
+        name: folder / f"{name}.ckpt"
+        for name in ("pickle", "legacy", "zip", "in_the_metadata", "compressed", "by_hand")
     }
     made["pickle"].write_bytes(pickle.dumps(Trap(sprung)))
     torch.save({"state_dict": Trap(sprung)}, made["legacy"], _use_new_zipfile_serialization=False)
     torch.save(Trap(sprung), made["zip"])
-    torch.save({**content(), CARD: {"format": FORMAT, "task": Trap(sprung)}}, made["in_the_card"])
+    torch.save({**content(), METADATA: {"format": FORMAT, "task": Trap(sprung)}}, made["in_the_metadata"])
     for name, method in (("compressed", zipfile.ZIP_DEFLATED), ("by_hand", zipfile.ZIP_STORED)):
         with zipfile.ZipFile(made[name], "w", method) as archive:
             archive.writestr("archive/data.pkl", pickle.dumps(Trap(sprung), protocol=2))
@@ -302,7 +307,7 @@ class Huge:
 )
 def test_an_object_of_a_class_is_named_and_no_way_around_is_advised(value: object, named: str, tmp_path) -> None:
     path = tmp_path / "last.ckpt"
-    torch.save({**content(), CARD: {"format": FORMAT, "name": value}}, path)
+    torch.save({**content(), METADATA: {"format": FORMAT, "name": value}}, path)
     with pytest.raises(UserError, match=named) as error:
         read_checkpoint(path)
     assert "add_safe_globals" not in str(error.value)
@@ -325,15 +330,20 @@ def test_a_pickle_that_makes_no_sense_is_refused(tmp_path, saved) -> None:
 
 def test_the_trap_would_work(tmp_path) -> None:
     """A file of the test above runs its code if it is unpickled."""
-    path = traps(tmp_path, tmp_path / "sprung")["in_the_card"]
+    path = traps(tmp_path, tmp_path / "sprung")["in_the_metadata"]
     torch.load(path, weights_only=False)
     assert (tmp_path / "sprung").is_dir()
 
 
 def test_what_was_saved_by_torch_alone_is_refused_with_a_word_on_what_to_name(tmp_path) -> None:
     path = tmp_path / "model.pt"
-    without_weights = {CARD: STAMP | RUN_CARD, "global_step": 3}
-    for other in ({"state_dict": {"weight": torch.ones(3)}}, [1, 2], {CARD: "card", "state_dict": {}}, without_weights):
+    without_weights = {METADATA: STAMP | RUN_METADATA, "global_step": 3}
+    for other in (
+        {"state_dict": {"weight": torch.ones(3)}},
+        [1, 2],
+        {METADATA: "metadata", "state_dict": {}},
+        without_weights,
+    ):
         torch.save(other, path)
         with pytest.raises(UserError, match=r"is not a checkpoint of firstlight; name the folder of a run"):
             read_checkpoint(path)
@@ -342,7 +352,7 @@ def test_what_was_saved_by_torch_alone_is_refused_with_a_word_on_what_to_name(tm
 @pytest.mark.parametrize("version", ["0.4", "0.4.0rc1", "1.0.0", "99999999.1"])
 def test_a_checkpoint_of_a_later_version_is_refused(version: str, tmp_path) -> None:
     path = tmp_path / "last.ckpt"
-    torch.save({**content(), CARD: {"format": 7, "version": version}}, path)
+    torch.save({**content(), METADATA: {"format": 7, "version": version}}, path)
     with pytest.raises(UserError) as error:
         read_checkpoint(path)
     short = ".".join(version.split(".")[:2])
@@ -353,8 +363,8 @@ def test_a_checkpoint_of_a_later_version_is_refused(version: str, tmp_path) -> N
 @pytest.mark.parametrize("version", ["0.3.9", "0.3", "0.3.0rc1", 3, "later", "9" * 5000])
 def test_a_checkpoint_of_this_minor_version_or_of_no_version_is_read(version: object, tmp_path) -> None:
     path = tmp_path / "last.ckpt"
-    torch.save({**content(), CARD: {**STAMP, "version": version}}, path)
-    assert read_checkpoint(path)[CARD]["version"] == version
+    torch.save({**content(), METADATA: {**STAMP, "version": version}}, path)
+    assert read_checkpoint(path)[METADATA]["version"] == version
 
 
 def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_as_it_was(saved, monkeypatch) -> None:
@@ -373,7 +383,7 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_as_it_was(saved,
 
 def test_another_format_names_both(tmp_path) -> None:
     path = tmp_path / "last.ckpt"
-    torch.save({**content(), CARD: {**STAMP, "format": 7}}, path)
+    torch.save({**content(), METADATA: {**STAMP, "format": 7}}, path)
     with pytest.raises(
         UserError, match=rf"has format 7, but this version reads {FORMAT}; use the version that wrote it"
     ):
@@ -411,7 +421,7 @@ class Mine(Classifier):
 
 @pytest.fixture
 def named(tmp_path, monkeypatch):
-    """Make a card name a class of a module that creates ./canary when imported. Return the name of the class."""
+    """Make metadata name a class of a module that creates ./canary when imported. Return the name of the class."""
 
     def name(folder: Path, module: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
@@ -424,37 +434,37 @@ def named(tmp_path, monkeypatch):
     return name
 
 
-def card_naming(target: object, *, attention: bool = False) -> dict[str, object]:
+def metadata_naming(target: object, *, attention: bool = False) -> dict[str, object]:
     tokenizer, _ = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
     named = {"attention": {"_target_": target}} if attention else {"_target_": target}
     described = {**named, "dim": 4, "num_heads": 2, "context_length": 5}
-    card = {"network": "classifier", "config": {"model": described}, "class_names": ["no", "yes"]}
-    return card | {"tokenizer": tokenizer.to_json()}
+    metadata = {"network": "classifier", "config": {"model": described}, "class_names": ["no", "yes"]}
+    return metadata | {"tokenizer": tokenizer.to_json()}
 
 
 def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named) -> None:
     target = named(tmp_path / "here" / "src", "my_checkpoint_network")
-    assert type(network_of_card(card_naming(target), ClassifierConfig)).__name__ == "Mine"
+    assert type(network_of_metadata(metadata_naming(target), ClassifierConfig)).__name__ == "Mine"
     assert Path("canary").exists()
 
 
 def test_a_number_in_place_of_the_class_of_the_attention_is_refused(tmp_path) -> None:
-    card = card_naming(0.5, attention=True)
+    metadata = metadata_naming(0.5, attention=True)
     with pytest.raises(UserError, match=r"0\.5.*not the name of a class"):
-        network_of_card(card, ClassifierConfig, tmp_path / "best.ckpt")
+        network_of_metadata(metadata, ClassifierConfig, tmp_path / "best.ckpt")
 
 
 @pytest.mark.parametrize("target", ["firstlight.generator.first_steps.BigramTable", "firstlight.generator.lstm.LSTM"])
 def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    card = card_naming(target) | {"network": "generator"}
-    network = network_of_card(card, GeneratorConfig)
+    metadata = metadata_naming(target) | {"network": "generator"}
+    network = network_of_metadata(metadata, GeneratorConfig)
     assert f"{type(network).__module__}.{type(network).__name__}" == target
     weights = network.state_dict()
-    assert type(network_of_card(card, GeneratorConfig, tmp_path / "best.ckpt", weights)) is type(network)
+    assert type(network_of_metadata(metadata, GeneratorConfig, tmp_path / "best.ckpt", weights)) is type(network)
     weights["embedding.weight"] = weights["embedding.weight"][:-1]
     with pytest.raises(UserError, match=r"best\.ckpt: .*embedding\.weight"):
-        network_of_card(card, GeneratorConfig, tmp_path / "best.ckpt", weights)
+        network_of_metadata(metadata, GeneratorConfig, tmp_path / "best.ckpt", weights)
 
 
 @pytest.mark.parametrize("attention", [False, True], ids=["network", "attention"])
@@ -463,14 +473,14 @@ def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, wher
     name = f"foreign_{attention}_{where.replace('/', '_').replace('.', '').replace('-', '_')}"
     target = named(tmp_path / where, name)
     with pytest.raises(UserError, match=r"is not in the current folder, so its code is not run"):
-        network_of_card(card_naming(target, attention=attention), ClassifierConfig)
+        network_of_metadata(metadata_naming(target, attention=attention), ClassifierConfig)
     assert not Path("canary").exists()
 
 
 def test_a_checkpoint_names_no_class_of_firstlight_that_is_not_a_network(tmp_path) -> None:
     for target in ("firstlight.errors.UserError", "firstlight.runs.folder.RunFolder", "firstlight.commands.train.main"):
         with pytest.raises(UserError, match=r"is not a subclass of torch.nn.Module"):
-            network_of_card(card_naming(target), ClassifierConfig, tmp_path / "best.ckpt", {})
+            network_of_metadata(metadata_naming(target), ClassifierConfig, tmp_path / "best.ckpt", {})
 
 
 @pytest.mark.parametrize(
@@ -480,7 +490,7 @@ def test_a_checkpoint_names_no_module_of_a_library(target: str, monkeypatch) -> 
     asked = []
     monkeypatch.setattr("firstlight.lit.networks.resolve_name", asked.append)
     with pytest.raises(UserError, match=r"is not in the current folder|is not the name of a class"):
-        network_of_card(card_naming(target), ClassifierConfig)
+        network_of_metadata(metadata_naming(target), ClassifierConfig)
     assert asked == []
 
 
@@ -501,5 +511,5 @@ def test_a_module_that_came_with_a_checkpoint_is_not_run(
     target = named(tmp_path / "here" / module, name)
     target = target if module == "." else f"{module}.{target}"
     with pytest.raises(UserError, match=r"is next to the checkpoint, so its code is not run"):
-        network_of_card(card_naming(target), ClassifierConfig, Path(checkpoint))
+        network_of_metadata(metadata_naming(target), ClassifierConfig, Path(checkpoint))
     assert not Path("canary").exists()

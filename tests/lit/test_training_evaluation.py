@@ -44,8 +44,8 @@ def reviews(folder: Path) -> ReviewData:
         context_length=7,
         cache_dir=str(folder),
         batch_size=7,
-        evidence=True,
-        evidence_pairs=11,
+        target_encoding=True,
+        target_encoding_pairs=11,
     )
 
 

@@ -175,6 +175,6 @@ def test_a_folder_of_text_files_has_their_splits(tmp_path: Path) -> None:
 
 def test_options_of_labels_are_unknown() -> None:
     for kind in (MaskedReviewData, ReviewTextData):
-        for name in ("label_column", "labels", "evidence", "balance", "choice_columns", "class_names"):
+        for name in ("label_column", "labels", "target_encoding", "balance", "choice_columns", "class_names"):
             with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}"):
                 kind(**{name: None})

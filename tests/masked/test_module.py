@@ -162,7 +162,7 @@ def test_a_batch_without_a_target_has_no_loss_and_no_gradient(data) -> None:
 def test_the_trainer_predicts_the_likeliest_words_for_each_mask(data, trainer) -> None:
     source = data()
     module = module_for(source)
-    module.card = {"tokenizer": source.tokenizer.to_json()}
+    module.metadata = {"tokenizer": source.tokenizer.to_json()}
     module.num_fillings = 3
     loader = source.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
     ((one, two),) = trainer().predict(module, dataloaders=loader)

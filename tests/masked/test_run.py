@@ -15,7 +15,7 @@ from firstlight.kind.panels.inputs import Inputs
 from firstlight.lab.playground.page import page
 from firstlight.lab.playground.server import panel_of
 from firstlight.masked.run import MaskedRun
-from firstlight.runs.outcomes import read_outcomes
+from firstlight.runs.predictions import read_predictions
 from tests_support import Scripts
 
 TEXT = "It [MASK] after a week"
@@ -113,11 +113,11 @@ def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Pa
     assert losses == sorted(losses, reverse=True)
     assert record["metrics"]["test/accuracy"] > 0.1
     for stage, split in (("val", "validation"), ("test", "test")):
-        outcomes = read_outcomes(folder / "predictions" / f"{split}.npz")
-        assert outcomes is not None
-        mean = outcomes.losses.sum() / outcomes.tokens.sum()
+        predictions = read_predictions(folder / "predictions" / f"{split}.npz")
+        assert predictions is not None
+        mean = predictions.losses.sum() / predictions.tokens.sum()
         assert mean == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
-        assert (np.diff(outcomes.rows) > 0).all(), "the rows of the split, in their order"
+        assert (np.diff(predictions.rows) > 0).all(), "the rows of the split, in their order"
 
 
 @pytest.mark.slow  # 0.8 s, a training; test_finetune.py and test_initialize.py test the same with other kinds

@@ -10,7 +10,7 @@ import torch
 
 import firstlight
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.named import find_run
 from run_folders import make_run
@@ -66,7 +66,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused(
     shutil.copytree(trained("stars"), run)
     for path in (run / "checkpoints").glob("*.ckpt"):
         content = read_checkpoint(path)
-        del content[CARD]["version"]  # version 0.2.0 wrote none
+        del content[METADATA]["version"]  # version 0.2.0 wrote none
         torch.save(content, path)
     done = scripts.run(*USES[use])
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

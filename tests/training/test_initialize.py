@@ -51,14 +51,14 @@ class Saved:
     """Writes the weights of a generator as a run that has been trained."""
 
     folder: Path
-    more: dict[str, Any] = field(default_factory=dict)  # of the card
+    more: dict[str, Any] = field(default_factory=dict)  # of the metadata
 
     def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
         (self.folder / "checkpoints").mkdir(parents=True)
         (self.folder / "metrics.json").write_text("{}")
         state = {name: weight.clone() for name, weight in module.state_dict().items()}
-        card = {**STAMP, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
-        torch.save({"state_dict": state, "firstlight": card}, self.folder / "checkpoints" / "last.ckpt")
+        metadata = {**STAMP, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
+        torch.save({"state_dict": state, "firstlight": metadata}, self.folder / "checkpoints" / "last.ckpt")
         return state
 
 
@@ -70,7 +70,7 @@ def saved(tmp_path: Path) -> Saved:
 def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer) -> tuple[dict[str, Tensor], ...]:
     """The weights before and after."""
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
-    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer, card=dict))
+    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer, metadata=dict))
     return before, module.state_dict()
 
 
@@ -254,9 +254,9 @@ def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_pat
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
-    card = {**STAMP, "network": "encoder_decoder", "tokenizer": german.to_json()}
-    card["source_tokenizer"] = english.to_json()
-    torch.save({"state_dict": old.state_dict(), "firstlight": card}, folder / "checkpoints" / "last.ckpt")
+    metadata = {**STAMP, "network": "encoder_decoder", "tokenizer": german.to_json()}
+    metadata["source_tokenizer"] = english.to_json()
+    torch.save({"state_dict": old.state_dict(), "firstlight": metadata}, folder / "checkpoints" / "last.ckpt")
     data = PairData()
     data.tokenizer = data.source_tokenizer = both
     new = translation(both, both, 1, shared=True)
@@ -287,7 +287,7 @@ def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], 
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
-    content = {"state_dict": modules[0].state_dict(), "firstlight": {**STAMP, **(modules[0].card or {})}}
+    content = {"state_dict": modules[0].state_dict(), "firstlight": {**STAMP, **(modules[0].metadata or {})}}
     torch.save(content, folder / "checkpoints" / "last.ckpt")
     data = data_of(names)
     data.ensure_setup()

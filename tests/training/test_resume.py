@@ -149,7 +149,7 @@ def test_a_killed_run_of_another_task_ends_as_one_that_was_not(
     "options",
     [
         pytest.param([], id="plain", marks=pytest.mark.slow),  # the other case resumes all of this and more
-        pytest.param(["data.evidence=true", "module.r_drop=1"], id="evidence"),
+        pytest.param(["data.target_encoding=true", "module.r_drop=1"], id="target_encoding"),
     ],
 )
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(

@@ -300,14 +300,14 @@ def test_texts_are_those_of_the_rows_as_they_were_written(tmp_path):
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
-def test_the_card_holds_the_source_tokenizer_where_it_is_another(tmp_path, shared):
+def test_the_metadata_holds_the_source_tokenizer_where_it_is_another(tmp_path, shared):
     for _ in range(2):  # first encoded, then read from the cache
         data = open_data(tmp_path, shared_vocabulary=shared)
-        card = json.loads(json.dumps(data.card()))
+        metadata = json.loads(json.dumps(data.metadata()))
         if shared:
-            assert card == {"source_tokenizer": None}
+            assert metadata == {"source_tokenizer": None}
         else:
-            assert SentenceTokenizer.from_json(card["source_tokenizer"]).words == data.source_tokenizer.words
+            assert SentenceTokenizer.from_json(metadata["source_tokenizer"]).words == data.source_tokenizer.words
             assert data.source_tokenizer.words != data.tokenizer.words
 
 

@@ -15,7 +15,7 @@ class ModelSummary(RichModelSummary):
     """Print Lightning's table of the modules when the training begins, and below it the exact number of parameters.
 
     Lightning's table has the weights alone. The number below it is that of `metrics.json`: the weights that are trained
-    and, with `ReviewData(evidence=True)`, the numbers that are counted in the training texts.
+    and, with `ReviewData(target_encoding=True)`, the numbers that are counted in the training texts.
 
     Args:
         max_depth: How many levels of nested modules are listed. 0 prints nothing.

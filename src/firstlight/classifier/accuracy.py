@@ -22,7 +22,7 @@ class Classes(NamedTuple):
 
     @classmethod
     def of(cls, trainer: Trainer, pl_module: LightningModule) -> Self | None:
-        """Return the classes that the data module or the module's card names, or None if neither names them."""
+        """Return the classes that the data module or the module's metadata names, or None if neither names them."""
         data = data_if_any(trainer)
         if data is not None:
             if not hasattr(data, "class_names"):
@@ -31,11 +31,11 @@ class Classes(NamedTuple):
                     f"{type(data).__name__}; remove the callback"
                 )
             return cls(list(data.class_names), data.has_ordered_classes)
-        card = getattr(pl_module, "card", None) or {}
-        if not card.get("class_names"):
+        metadata = getattr(pl_module, "metadata", None) or {}
+        if not metadata.get("class_names"):
             return None
-        labels = card["config"].get("data", {}).get("labels")
-        return cls(list(card["class_names"]), labels == Labels.stars.name)
+        labels = metadata["config"].get("data", {}).get("labels")
+        return cls(list(metadata["class_names"]), labels == Labels.stars.name)
 
 
 class ClassMetric(MetricCallback):

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import (
     SMALLEST_SHARE,
-    class_outcomes,
+    class_predictions,
     metrics_of,
     read_texts,
     write_confusion_matrix,
@@ -25,7 +25,7 @@ from firstlight.errors import UserError
 from firstlight.kind.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
 from firstlight.kind.data_changes import changed_options
 from firstlight.lit.losses import classification_loss
-from firstlight.runs.outcomes import FOLDER, write_outcomes
+from firstlight.runs.predictions import FOLDER, write_predictions
 from firstlight.terminal_text import say
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
@@ -75,7 +75,7 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     def other(elsewhere: OtherData) -> dict[str, float]:
         texts, rows, targets = _read_other(data, elsewhere)
         found = _shares(models[chosen], vectorizer.transform(texts), data)
-        write_outcomes(folder / FOLDER / "other.npz", class_outcomes(rows, targets, found))
+        write_predictions(folder / FOLDER / "other.npz", class_predictions(rows, targets, found))
         return _metrics_of(data, "other", targets, found)
 
     return Fitted(
@@ -172,4 +172,4 @@ def _save(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Pat
     path.parent.mkdir(exist_ok=True)
     targets = _targets(data, split)
     write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, data.source, split)
-    write_outcomes(folder / FOLDER / f"{split}.npz", class_outcomes(data.rows(split), targets, shares))
+    write_predictions(folder / FOLDER / f"{split}.npz", class_predictions(data.rows(split), targets, shares))

@@ -22,12 +22,12 @@ from firstlight.data.batches import (
 )
 from firstlight.data.choice_rows import by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
-from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, takes
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import Cuts, TokenTable, texts_of
+from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
@@ -72,9 +72,9 @@ class ReviewData(RowData):
     tokenizer: Tokenizer
     targets: NDArray[np.int64]
     table: TokenTable
-    evidence: NgramEvidence | None = None
+    target_encoding: NgramTargetEncoding | None = None
     reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that reads this data
-    reader_card: dict[str, Any] | None = None  # the card of that network
+    reader_metadata: dict[str, Any] | None = None  # the metadata of that network
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
@@ -90,7 +90,7 @@ class ReviewData(RowData):
         self.targets = targets_of(self.encoded.labels, kind, label_names)
         self.class_names = class_names_of(kind, label_names, self.options.class_names)
         self.label_reading = LabelReading.of(self.encoded.meanings, kind, label_names, self.class_names)
-        is_new = self.reader_card is None and kind is Labels.classes
+        is_new = self.reader_metadata is None and kind is Labels.classes
         for sentence in (self.encoded.overlaps, alike(label_names) if is_new else None):
             if sentence:
                 log.warning("%s: %s", self.source.where, sentence)
@@ -99,8 +99,10 @@ class ReviewData(RowData):
         self.table = TokenTable(ids, self.targets, length, truncation, choices=self.options.choices)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         self._check_classes()
-        self.evidence = self._count() if self.reader_card is None else self._evidence_of(self.reader_card)
-        self.table.evidence = self.evidence
+        self.target_encoding = (
+            self._count() if self.reader_metadata is None else self._target_encoding_of(self.reader_metadata)
+        )
+        self.table.target_encoding = self.target_encoding
 
     @property
     def num_classes(self) -> int:
@@ -112,10 +114,10 @@ class ReviewData(RowData):
 
     @property
     def num_counted(self) -> int:
-        return 0 if self.evidence is None else self.evidence.num_numbers
+        return 0 if self.target_encoding is None else self.target_encoding.num_numbers
 
     def network_sizes(self) -> dict[str, int]:
-        features = {} if self.evidence is None else {"num_features": num_features(self.num_classes)}
+        features = {} if self.target_encoding is None else {"num_features": num_features(self.num_classes)}
         return super().network_sizes() | features | self._forms()
 
     def _forms(self) -> dict[str, bool]:
@@ -149,11 +151,11 @@ class ReviewData(RowData):
         """Return the options of the LightningModule that depend on the data."""
         return {"class_weights": self.class_weights()}
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
         names: dict[str, Any] = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
         names |= self._forms()
-        return names if self.evidence is None else names | {"evidence": self.evidence.table()}
+        return names if self.target_encoding is None else names | {"target_encoding": self.target_encoding.table()}
 
     def training_words(self) -> dict[str, TrainingWords]:
         ids = self.encoded.select(self.rows("train"))
@@ -195,7 +197,7 @@ class ReviewData(RowData):
         return self.training_loader(self.training_lookup(), batches)
 
     def training_lookup(self) -> Rows:
-        """Return the data set of training rows, whose own labels are not part of their evidence."""
+        """Return the data set of training rows, whose own labels are not part of their target encoding."""
         return Rows(self.lookup().lengths, are_counted=self._are_counted())
 
     def text_dataloader(self, texts: Sequence[Text]) -> TableLoader:
@@ -223,51 +225,61 @@ class ReviewData(RowData):
         cuts.warn()
         targets = np.zeros(len(lengths), np.int64)
         read = fitted(ids, self.tokenizer, options.context_length, options.truncation)
-        table = TokenTable(read, targets, options.context_length, options.truncation, self.evidence, choices)
+        table = TokenTable(read, targets, options.context_length, options.truncation, self.target_encoding, choices)
         batches = EvaluationBatches(np.arange(len(lengths)), options.evaluation_batch_size)
         return self.signed(TableLoader(Rows(lengths.clip(max=options.context_length)), batches, look_up=table))
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
-        self.reader = (tokenizer, card["label_names"])
-        self.reader_card = card
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
+        self.reader = (tokenizer, metadata["label_names"])
+        self.reader_metadata = metadata
 
     def lookup(self) -> Rows:
         return Rows(self.encoded.lengths.clip(max=self.options.context_length))
 
-    def _count(self) -> NgramEvidence | None:
-        """Return the evidence counted on the training rows. Raises UserError for classes without an order."""
+    def _count(self) -> NgramTargetEncoding | None:
+        """Return the target encoding counted on the training rows. Raises UserError for classes without an order."""
         options = self.options
-        if not options.evidence:
+        if not options.target_encoding:
             return None
         if self.num_classes > 2 and not self.has_ordered_classes:
             raise UserError(
-                f"data.evidence=true requires ordered classes, but the {self.num_classes} of data.labels=classes have "
-                "no order; set data.evidence=false"
+                f"data.target_encoding=true requires ordered classes, but the {self.num_classes} of "
+                "data.labels=classes have no order; set data.target_encoding=false"
             )
-        evidence = NgramEvidence(
-            self.tokenizer.vocab_size, options.evidence_pairs, self.num_classes, options.evidence_shrinkage
+        target_encoding = NgramTargetEncoding(
+            self.tokenizer.vocab_size,
+            options.target_encoding_pairs,
+            self.num_classes,
+            options.target_encoding_shrinkage,
         )
         texts = texts_of(self.table, self.rows("train"))
-        evidence.count(texts.token_ids, texts.padding_mask, texts.targets)
-        pairs = int((evidence.pair_texts > 0).sum())
-        log.info("data.evidence: %d words and %d pairs in %d texts", evidence.vocab_size, pairs, len(texts.targets))
-        return evidence
+        target_encoding.count(texts.token_ids, texts.padding_mask, texts.targets)
+        pairs = int((target_encoding.pair_texts > 0).sum())
+        log.info(
+            "data.target_encoding: %d words and %d pairs in %d texts",
+            target_encoding.vocab_size,
+            pairs,
+            len(texts.targets),
+        )
+        return target_encoding
 
-    def _evidence_of(self, card: dict[str, Any]) -> NgramEvidence | None:
-        """Return the evidence in the card of a trained network, or None if the card has none."""
-        if "evidence" not in card:
+    def _target_encoding_of(self, metadata: dict[str, Any]) -> NgramTargetEncoding | None:
+        """Return the target encoding in the metadata of a trained network, or None if the metadata has none."""
+        if "target_encoding" not in metadata:
             return None
         try:
-            return NgramEvidence.from_table(card["evidence"], self.tokenizer.vocab_size, self.num_classes)
+            return NgramTargetEncoding.from_table(
+                metadata["target_encoding"], self.tokenizer.vocab_size, self.num_classes
+            )
         except ValueError as error:
-            raise UserError(f"the evidence of the network does not fit this data: {error}") from error
+            raise UserError(f"the target encoding of the network does not fit this data: {error}") from error
 
     def _are_counted(self) -> bool:
-        """Return whether the evidence was counted on these rows."""
-        if self.evidence is None:
+        """Return whether the target encoding was counted on these rows."""
+        if self.target_encoding is None:
             return False
-        return self.reader_card is None or self.reader_card["data_fingerprint"] == self.source.fingerprint
+        return self.reader_metadata is None or self.reader_metadata["data_fingerprint"] == self.source.fingerprint
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         if split == "train":

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.outcomes import outcomes_of
+from firstlight.callbacks.write_predictions import predictions_of
 from firstlight.classifier.accuracy import classification_metrics
 from firstlight.classifier.confusion_matrix import confusion_counts
 from firstlight.data.choice_rows import longest
@@ -35,12 +35,12 @@ from firstlight.kind.results import Measurement
 from firstlight.kind.texts import Texts
 from firstlight.kind.token_metrics import count_cuts
 from firstlight.lit.losses import classification_loss, probabilities
-from firstlight.runs.outcomes import Outcomes, write_outcomes
+from firstlight.runs.predictions import Predictions, write_predictions
 from firstlight.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
 
-OUTCOMES = "predictions.npz"  # the file of `class_outcomes` in the folder of an evaluation
+PREDICTIONS = "predictions.npz"  # the file of `class_predictions` in the folder of an evaluation
 SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
@@ -116,24 +116,24 @@ def measure(run: Any, data: LabelledTexts, split: str) -> Measurement:
     def write(folder: Path) -> None:
         write_rows(folder / "predictions.csv", prediction_rows(run, data, judged))
         used = judged.targets != LEFT_OUT
-        outcomes = class_outcomes(judged.rows[used], judged.targets[used], judged.probabilities[used])
-        write_outcomes(folder / OUTCOMES, outcomes)
+        predictions = class_predictions(judged.rows[used], judged.targets[used], judged.probabilities[used])
+        write_predictions(folder / PREDICTIONS, predictions)
         draw_figures(folder, run.class_names, data, judged, split)
 
     return Measurement(judged.metrics, size, (str(data.reading),), write, "Figures, predictions and metrics")
 
 
 def counted_rows(run: Any, data: LabelledTexts) -> NDArray[np.int64]:
-    """Return the rows whose classes are in the evidence of a run, (n,); none if it has none, and for other data.
+    """Return the rows whose classes are in the target encoding of a run, (n,); none if it has none, and for other data.
 
     Raises UserError if the file of the training rows is read as the test split.
     """
     source, path, rows = data.source, data.source.files.get("test"), data.encoded.rows_of("train")
-    if run.evidence is not None and path is not None and source.splits == ["test"]:
+    if run.target_encoding is not None and path is not None and source.splits == ["test"]:
         beside = dataset_files(path.parent) if path.stem.lower() == "train" else {}
         if run.data_fingerprint in (hash_of({"train": path}), hash_of(beside)):
             raise UserError(f"data.path={path} has the training rows of the run; leave it out, and name a --split")
-    if run.evidence is None or source.fingerprint != run.data_fingerprint:
+    if run.target_encoding is None or source.fingerprint != run.data_fingerprint:
         return rows[:0]
     classes = targets_of(data.encoded.labels[rows], run.labels, data.encoded.label_names)
     return training_rows(rows[classes != LEFT_OUT], data.options)
@@ -180,11 +180,13 @@ def prediction_rows(run: Any, data: LabelledTexts, judged: Judged) -> list[dict[
     ]
 
 
-def class_outcomes(rows: NDArray[np.int64], targets: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> Outcomes:
+def class_predictions(
+    rows: NDArray[np.int64], targets: NDArray[np.int64], shares: NDArray[np.floating[Any]]
+) -> Predictions:
     """Return the loss and the hit of each text, as a training saves them. rows, targets: (n,); shares: (n, classes)."""
     predicted = shares.argmax(axis=1)
     losses = -np.log(shares[np.arange(len(targets)), targets].clip(min=SMALLEST_SHARE))
-    return outcomes_of(
+    return predictions_of(
         {
             "rows": rows,
             "losses": losses.astype(np.float32),

@@ -99,7 +99,7 @@ def _word_layers(run: ClassifierRun) -> list[nn.Module]:
     network: Any = run.network
     if isinstance(network, LogisticRegression):
         return [network.weights]
-    return [network.embedding] if run.evidence is None else [network.embedding, run.evidence]
+    return [network.embedding] if run.target_encoding is None else [network.embedding, run.target_encoding]
 
 
 def _integrated_gradients(

@@ -63,9 +63,9 @@ class ReviewDataNode(DataNode, ReviewOptions):
         """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
         DataNode.check(config)
         model: Any = OmegaConf.to_object(config.model)
-        if config.data.evidence:
+        if config.data.target_encoding:
             try:
-                model.check_evidence()
+                model.check_target_encoding()
             except ValueError as error:
                 raise UserError(str(error)) from error
 

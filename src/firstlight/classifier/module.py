@@ -10,8 +10,8 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, review_batch
-from firstlight.lit.cards import Checks, are_names, one_of, unless_missing
 from firstlight.lit.losses import LossFunction, classification_loss, disagreement, probabilities
+from firstlight.lit.metadata import Checks, are_names, one_of, unless_missing
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -37,7 +37,7 @@ class Prediction(NamedTuple):
 
 
 def _are_choices(columns: Any) -> bool:
-    """Return whether the columns of the answers in a card are usable: None, or two or more names."""
+    """Return whether the columns of the answers in metadata are usable: None, or two or more names."""
     return columns is None or (are_names(columns) and len(columns) > 1)
 
 
@@ -52,7 +52,8 @@ class Classification(Training):
 
     Args:
         network: Maps token ids (batch, length), a padding mask, True where a token is real, and the features of
-            `ReviewData(evidence=True)`, if there are any, to logits (batch, classes), or to (batch, 1) for two classes.
+            `ReviewData(target_encoding=True)`, if there are any, to logits (batch, classes), or to (batch, 1) for two
+            classes.
         optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
@@ -84,7 +85,7 @@ class Classification(Training):
     kind = "classifier"
     config_type = ClassifierConfig
     data_type = ReviewData
-    card_checks: ClassVar[Checks] = {
+    metadata_checks: ClassVar[Checks] = {
         "class_names": are_names,
         "label_names": are_names,
         "config.data.truncation": one_of(Truncation.__members__),
@@ -135,7 +136,7 @@ class Classification(Training):
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
         """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
 
-        The classes of a module without a card, not created by `for_data`, are named "0", "1" and so on.
+        The classes of a module without metadata, not created by `for_data`, are named "0", "1" and so on.
 
         Example:
             >>> import lightning as L
@@ -149,7 +150,7 @@ class Classification(Training):
         """
         batch = review_batch(batch)
         shares = probabilities(self.network(*batch.inputs))
-        names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
+        names = (self.metadata or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
         return predictions(shares, names)
 
     @staticmethod

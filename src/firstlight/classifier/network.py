@@ -29,7 +29,8 @@ class Classifier(nn.Module):
         vocab_size: number of token ids.
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
         unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
-        num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
+        num_features: number of features of each token besides its id, such as those of
+            `ReviewData(target_encoding=True)`.
         both_orders: whether each text is a pair, which is read in both orders, and the two representations are added
             (Radford et al. 2018, for similarity).
         choices: whether the network scores the answers of multiple choice: `num_outputs` is 1, and `token_ids` has one

@@ -85,7 +85,7 @@ class ClassifierConfig(TransformerConfig):
         if not sizes.get("num_features"):
             return arguments
         if self._target_ is None:
-            self.check_evidence()
+            self.check_target_encoding()
         return (*arguments, sizes["num_features"])
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:
@@ -98,9 +98,9 @@ class ClassifierConfig(TransformerConfig):
                 check_at_least(f"model.{name}", value, minimum)
                 self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
 
-    def check_evidence(self) -> None:
-        """Raise ValueError unless the network can read the features of `data.evidence=true`."""
-        self._refuse_baseline("data.evidence=true", "data.evidence=false")
+    def check_target_encoding(self) -> None:
+        """Raise ValueError unless the network can read the features of `data.target_encoding=true`."""
+        self._refuse_baseline("data.target_encoding=true", "data.target_encoding=false")
 
     def _check_parametrization(self) -> None:
         super()._check_parametrization()

@@ -16,11 +16,11 @@ from firstlight.classifier.pair_rows import fitted, kept_places
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
-from firstlight.data.evidence import NgramEvidence
 from firstlight.data.labels import LEFT_OUT
 from firstlight.data.options import Labels, ReviewOptions, Truncation
 from firstlight.data.sources import find_source
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
+from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data
@@ -33,8 +33,8 @@ from firstlight.kind.run import (
     chunks,
     first_drawable,
 )
-from firstlight.lit.cards import TRAIN_AGAIN
 from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
@@ -68,7 +68,8 @@ class ClassifierRun(PredictingRun):
         tokenizer: the tokenizer; `tokenizer.words` is the vocabulary.
         class_names: the names of the classes, in the order of the probabilities.
         label_names: the labels of the training data, as text.
-        evidence: the module that computes features of tokens, for a run with `data.evidence=true`; otherwise None.
+        target_encoding: the module that computes features of tokens, for a run with `data.target_encoding=true`;
+            otherwise None.
 
     >>> run = firstlight.load("latest")
     >>> run.predict("It broke after a week.").label
@@ -83,10 +84,12 @@ class ClassifierRun(PredictingRun):
         super().__init__(*parts)
         self.class_names: list[str] = self.metadata["class_names"]
         self.label_names: list[str] = self.metadata["label_names"]
-        self.evidence: NgramEvidence | None = evidence_of(self.metadata, self.tokenizer.vocab_size, self.checkpoint)
+        self.target_encoding: NgramTargetEncoding | None = target_encoding_of(
+            self.metadata, self.tokenizer.vocab_size, self.checkpoint
+        )
         num_choices = self.choices.num_choices if self.choices is not None else 0
         if bool(self.metadata.get("choices")) != bool(num_choices) or num_choices not in (0, len(self.class_names)):
-            problem = f"{self.checkpoint}: data.choice_columns does not fit the network of the card"
+            problem = f"{self.checkpoint}: data.choice_columns does not fit the network of the metadata"
             raise UserError(f"{problem}; {TRAIN_AGAIN}")
 
     def _facts(self) -> dict[str, str]:
@@ -141,8 +144,8 @@ class ClassifierRun(PredictingRun):
         """Return the outputs of the network for some rows of encoded texts: (rows, outputs).
 
         ids: the texts as returned by `encode`. rows: (rows,) indices of the texts. counted: (texts,)
-        the classes of the texts, if the evidence was counted on them. The class of each text is then removed from its
-        features, as in training. None for other texts.
+        the classes of the texts, if the target encoding was counted on them. The class of each text is then removed
+        from its features, as in training. None for other texts.
 
         >>> import numpy as np
         >>> ids = run.encode(["It works.", "It broke."])
@@ -178,13 +181,13 @@ class ClassifierRun(PredictingRun):
         >>> import torch
         >>> run.network(*run.inputs(torch.tensor([[5, 2, 7]]))).shape
         """
-        if self.evidence is None:
+        if self.target_encoding is None:
             return token_ids, padding_mask
-        return token_ids, padding_mask, self.evidence(token_ids)
+        return token_ids, padding_mask, self.target_encoding(token_ids)
 
     @property
     def num_counted(self) -> int:
-        return 0 if self.evidence is None else self.evidence.num_numbers
+        return 0 if self.target_encoding is None else self.target_encoding.num_numbers
 
     def _reader(self, ids: RaggedIds, counted: NDArray[np.int64] | None = None) -> tuple[TokenTable, Rows]:
         """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
@@ -192,7 +195,7 @@ class ClassifierRun(PredictingRun):
         ids = fitted(ids, self.tokenizer, context_length, self.truncation)
         lengths = by_row(ids.lengths, self.choices).clip(max=context_length)
         targets = np.zeros(len(lengths), np.int64) if counted is None else counted
-        table = TokenTable(ids, targets, context_length, self.truncation, self.evidence, self.choices)
+        table = TokenTable(ids, targets, context_length, self.truncation, self.target_encoding, self.choices)
         return table, Rows(lengths, are_counted=counted is not None)
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
@@ -331,15 +334,15 @@ class ClassifierRun(PredictingRun):
         return classification_loss(self.network(*batch.inputs), torch.from_numpy(data.targets[rows]))
 
 
-def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
-    """Return the module that computes the features of the tokens, or None if the card has no evidence.
+def target_encoding_of(metadata: dict[str, Any], vocab_size: int, path: Path | str) -> NgramTargetEncoding | None:
+    """Return the module that computes the features of the tokens, or None if the metadata has no target encoding.
 
-    card: the card of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
+    metadata: the metadata of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
     """
-    if "evidence" not in card:
+    if "target_encoding" not in metadata:
         return None
     try:
-        return NgramEvidence.from_table(card["evidence"], vocab_size, len(card["class_names"]))
+        return NgramTargetEncoding.from_table(metadata["target_encoding"], vocab_size, len(metadata["class_names"]))
     except ValueError as error:
-        problem = f"the evidence in the checkpoint's metadata is broken ({error})"
+        problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
         raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error

@@ -45,8 +45,8 @@ def predict(
 ) -> NDArray[np.float32]:
     """Return the probabilities of the classes for some texts, (texts, classes).
 
-    targets: (texts,) their classes; is_seen: (texts,) whether the run was trained on them. If the run reads evidence,
-    the class of such a text is removed from its own features, as in training.
+    targets: (texts,) their classes; is_seen: (texts,) whether the run was trained on them. If the run has a target
+    encoding, the class of such a text is removed from its own features, as in training.
     """
     ids = run.encode(texts)
     found = np.empty((len(texts), len(run.class_names)), np.float32)

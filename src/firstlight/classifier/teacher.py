@@ -18,7 +18,7 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data import cache
 from firstlight.data.store import key_of
-from firstlight.kind.teachers import Lesson, Named, digest_of
+from firstlight.kind.teachers import DistillationTarget, Named, digest_of
 from firstlight.lit.distillation import RowTeacher
 from firstlight.lit.distillation_options import DistillationOptions
 
@@ -28,7 +28,7 @@ SMALLEST_SHARE = 1e-6  # the logarithm of 0 is infinite
 FILE = "probabilities.npy"
 
 
-def lesson(named: Named, data: ReviewData, options: DistillationOptions) -> Lesson:
+def distillation_target(named: Named, data: ReviewData, options: DistillationOptions) -> DistillationTarget:
     """Return the teacher of a classifier: the mean of the probabilities of all that are named.
 
     named: the teachers. Raises UserError.
@@ -42,7 +42,7 @@ def lesson(named: Named, data: ReviewData, options: DistillationOptions) -> Less
     rows = torch.from_numpy(data.rows("train"))
     table = torch.full((len(data.targets), data.num_classes), torch.nan)
     table[rows] = mean.clamp(min=SMALLEST_SHARE).log()
-    return Lesson(RowTeacher(table), key_of({"teachers": sorted(keys)}), _quality(mean, data))
+    return DistillationTarget(RowTeacher(table), key_of({"teachers": sorted(keys)}), _quality(mean, data))
 
 
 def _of_tfidf(name: str, data: ReviewData, folds: int) -> tuple[NDArray[np.floating], list[str]]:

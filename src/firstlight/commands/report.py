@@ -21,7 +21,7 @@ from firstlight.lab.reports.all_runs import direction_of, found_runs
 from firstlight.lab.reports.boards import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.saved_outcomes import SavedOutcomes
+from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.settings import plain_value
@@ -75,8 +75,8 @@ def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
             raise UserError(
                 f"--{name.replace('_', '-')} does not apply to --compare, which compares two runs; remove it"
             )
-    page, outcomes = compare_runs(runs, options.folder, options.metric)
-    say_problems(outcomes)
+    page, predictions = compare_runs(runs, options.folder, options.metric)
+    say_problems(predictions)
     return page
 
 
@@ -92,7 +92,7 @@ def report(options: ReportOptions) -> Path:
     references = references_of(options.baseline, found)
     law = scaling_of(runs, options.metric, options.hold_out, has_values) if options.scaling else None
     drawn = draw(law, options.folder) if law else []
-    load = SavedOutcomes(options.folder)
+    load = SavedPredictions(options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
     say_problems(load)
@@ -145,14 +145,14 @@ def refuse_keys(keys: Sequence[str] | None, runs: Sequence[Run]) -> None:
             raise UserError(f"--group-by {key}: no run has this key; {there_are}")
 
 
-def say_problems(outcomes: SavedOutcomes) -> None:
+def say_problems(predictions: SavedPredictions) -> None:
     """Print which of the compared runs have no saved predictions, or damaged ones."""
-    for run, problem in outcomes.damaged.items():
-        say(f"not compared by texts: {outcomes.folder / run}: {problem}", to=sys.stderr)
-    if outcomes.missing:
+    for run, problem in predictions.damaged.items():
+        say(f"not compared by texts: {predictions.folder / run}: {problem}", to=sys.stderr)
+    if predictions.missing:
         note(
-            f"{outcomes.missing} of the compared runs have no predictions/validation.npz, which runs of this version "
-            "write; they are compared by seeds only. For a classifier, `evaluate RUN --split validation` computes them"
+            f"{predictions.missing} of the compared runs have no predictions/validation.npz, which this version "
+            "writes; they are compared by seeds only. For a classifier, `evaluate RUN --split validation` computes them"
         )
 
 

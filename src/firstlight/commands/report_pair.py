@@ -9,7 +9,7 @@ from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports.all_runs import Configuration, direction_of, with_settings
 from firstlight.lab.reports.changed_predictions import A, B
 from firstlight.lab.reports.pair import Pair, pair
-from firstlight.lab.reports.saved_outcomes import SavedOutcomes
+from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
@@ -20,7 +20,7 @@ PAGE = "compare.html"
 HERE = Path()
 
 
-def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tuple[Path, SavedOutcomes]:
+def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tuple[Path, SavedPredictions]:
     """Compare two runs, print the result and write the page below a folder.
 
     Return the path of the page, and the predictions that were read. Raises UserError.
@@ -39,7 +39,7 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
     if not folder.is_dir():
         raise UserError(f"{folder}: the folder does not exist; name the folder for {PAGE}, such as logs")
     first, second = with_settings(HERE, runs)
-    load = SavedOutcomes(HERE)
+    load = SavedPredictions(HERE)
     settings = [Configuration(run.path).settings | _seeds(run) for run in found]
     result = pair(
         (first, second),

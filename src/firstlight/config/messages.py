@@ -44,9 +44,10 @@ KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
 RENAMED = {  # keys of earlier versions; None: the key has no other name
     "data.device_resident": None,
     "data.num_workers": None,
-    "model.evidence": "data.evidence",
-    "model.evidence_pairs": "data.evidence_pairs",
-    "model.evidence_shrinkage": "data.evidence_shrinkage",
+    "model.evidence": "data.target_encoding",
+    "data.evidence": "data.target_encoding",
+    "data.evidence_pairs": "data.target_encoding_pairs",
+    "data.evidence_shrinkage": "data.target_encoding_shrinkage",
 }
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 

@@ -247,13 +247,13 @@ class ReviewOptions(WholeTextOptions):
     both_orders: bool = False
     """Whether pairs of texts are read in both orders and the two representations are added, for relations that do not
     depend on the order, such as similarity."""
-    evidence: bool = False
+    target_encoding: bool = False
     """Whether the network also reads, for each word and pair of words, the mean class of the training texts that
     contain it."""
-    evidence_pairs: int = 50_000
-    """Number of pairs of neighboring words that data.evidence counts; those that occur in the most texts."""
-    evidence_shrinkage: float = 5.0
-    """Strength, as a number of texts, with which data.evidence draws the mean of few texts towards 0."""
+    target_encoding_pairs: int = 50_000
+    """Number of pairs of neighboring words that data.target_encoding counts; those that occur in the most texts."""
+    target_encoding_shrinkage: float = 5.0
+    """Strength, as a number of texts, with which data.target_encoding draws the mean of few texts towards 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -272,12 +272,16 @@ class ReviewOptions(WholeTextOptions):
                 "data.both_orders=true requires pairs of texts; name two columns, as in "
                 "'data.text_column=[sentence1,sentence2]'"
             )
-        if self.evidence and self.reads_pairs:
-            raise ValueError("data.evidence=true requires single texts; set it to false, or name one data.text_column")
-        if self.evidence_pairs < 1:
-            raise ValueError(f"data.evidence_pairs={self.evidence_pairs} must be at least 1")
-        if not 0 < self.evidence_shrinkage < math.inf:
-            raise ValueError(f"data.evidence_shrinkage={self.evidence_shrinkage} must be a finite number above 0")
+        if self.target_encoding and self.reads_pairs:
+            raise ValueError(
+                "data.target_encoding=true requires single texts; set it to false, or name one data.text_column"
+            )
+        if self.target_encoding_pairs < 1:
+            raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
+        if not 0 < self.target_encoding_shrinkage < math.inf:
+            raise ValueError(
+                f"data.target_encoding_shrinkage={self.target_encoding_shrinkage} must be a finite number above 0"
+            )
 
     @property
     def text_columns(self) -> list[str]:
@@ -338,8 +342,8 @@ class ReviewOptions(WholeTextOptions):
             raise ValueError(f"{columns} requires data.labels=classes, not {self.labels.value}")
         if self.both_orders:
             raise ValueError(f"{columns}: data.both_orders=true does not apply to multiple choice; set it to false")
-        if self.evidence:
-            raise ValueError(f"{columns}: data.evidence=true does not apply to multiple choice; set it to false")
+        if self.target_encoding:
+            raise ValueError(f"{columns}: data.target_encoding=true does not apply to multiple choice; set it to false")
 
 
 for _options in (ReviewOptions, ReviewTextOptions):

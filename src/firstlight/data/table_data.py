@@ -108,7 +108,7 @@ class TableData(LightningDataModule):
         """Return the options of the LightningModule that depend on the data."""
         return {}
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
         raise NotImplementedError
 
@@ -153,8 +153,8 @@ class TableData(LightningDataModule):
         return loader
 
     def reading(self) -> dict[str, Any]:
-        """Return the tokenizers, the class names and the rest of the card, in plain types."""
-        return {"tokenizer": self.tokenizer.to_json(), **self.card()}
+        """Return the tokenizers, the class names and the rest of the metadata, in plain types."""
+        return {"tokenizer": self.tokenizer.to_json(), **self.metadata()}
 
     def use_vocabulary_of(self, module: Any) -> None:
         """Encode the texts with the vocabulary and the classes of a trained module.
@@ -169,12 +169,12 @@ class TableData(LightningDataModule):
         """
         if hasattr(self, "table"):
             raise ValueError("the data is already set up; call use_vocabulary_of right after the constructor")
-        if module.card is None:
+        if module.metadata is None:
             raise ValueError("the module has no vocabulary; create it with for_data or load_from_checkpoint")
-        self.read_as(module.card)
+        self.read_as(module.metadata)
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        """Use the tokenizers and the names of the labels in the card of a checkpoint."""
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        """Use the tokenizers and the names of the labels in the metadata of a checkpoint."""
         raise NotImplementedError
 
     def look_up(self, batch: Any) -> Any:

@@ -13,8 +13,8 @@ from firstlight.data.batches import (
     RowBatch,
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row
-from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Truncation
+from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.data.windows import WindowBatch
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID
@@ -70,8 +70,8 @@ class ReviewBatch(NamedTuple):
         targets: The class of each text, (batch,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
-        features: Features of each token, (batch, length, features), float, as those of `ReviewData(evidence=True)`. An
-            empty tensor if there are none.
+        features: Features of each token, (batch, length, features), float, as those of
+            `ReviewData(target_encoding=True)`. An empty tensor if there are none.
 
     Example:
         >>> import torch
@@ -166,15 +166,16 @@ class TokenTable(torch.nn.Module):
         targets: NDArray[np.int64],
         context_length: int,
         truncation: Truncation,
-        evidence: NgramEvidence | None = None,
+        target_encoding: NgramTargetEncoding | None = None,
         choices: ChoiceRows | None = None,
     ) -> None:
-        """ids: the tokens of all texts; targets: (texts,); evidence: the module that computes the features, or None.
+        """ids: the tokens of all texts; targets: (texts,); target_encoding: the module that computes the features,
+        or None.
 
         choices: the layout of rows of multiple choice, of which `ids` has the tokens of every answer.
         """
         super().__init__()
-        self.evidence = evidence
+        self.target_encoding = target_encoding
         self.context_length, self.truncation = context_length, truncation
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
@@ -202,8 +203,8 @@ class TokenTable(torch.nn.Module):
         shape = (*row_lengths.shape, batch.longest)
         token_ids, padding_mask = token_ids.view(shape), padding_mask.view(shape)
         features = NO_FEATURES
-        if self.evidence is not None:
-            features = self.evidence(token_ids, targets if batch.are_counted else None)
+        if self.target_encoding is not None:
+            features = self.target_encoding(token_ids, targets if batch.are_counted else None)
         return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features)
 
 

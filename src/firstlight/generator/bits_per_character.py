@@ -38,7 +38,7 @@ class BitsPerCharacter(TokenMetric):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
         data = data_if_any(trainer)
-        if data is None and isinstance(pl_module, Generation) and pl_module.card is not None:
+        if data is None and isinstance(pl_module, Generation) and pl_module.metadata is not None:
             counts = pl_module.writer().tokenizer.characters_per_token()
         else:
             counts = data_of(trainer, self).tokenizer.characters_per_token()

@@ -102,7 +102,7 @@ class StreamData(TableData):
     def has_split(self, split: str) -> bool:
         return self._num_tokens(split) > 1
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types."""
         return {"separator_id": self.separator_id}
 
@@ -161,8 +161,8 @@ class StreamData(TableData):
         """
         return TableLoader(Prompts(several(texts)), range(len(texts)))
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
         self.reader = writer_of(tokenizer)
 
     def training_split_loader(self) -> TableLoader:

@@ -10,8 +10,8 @@ from firstlight.data.tables import PromptBatch, TokenBatch, token_batch
 from firstlight.generator.data import StreamData
 from firstlight.generator.options import GeneratorConfig
 from firstlight.generator.writing import Writer
-from firstlight.lit.cards import Checks, of_type
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
+from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -51,7 +51,7 @@ class Generation(Training):
     kind = "generator"
     config_type = GeneratorConfig
     data_type = StreamData
-    card_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
+    metadata_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class Generation(Training):
         Raises ValueError if the module has no tokenizer because it was not created by `for_data`.
         """
         tokenizer = writer_of(self.tokenizer)
-        assert self.card is not None, "it holds the tokenizer"
-        is_of_plays = self.card["config"]["data"].get("preparation") == "plays"
+        assert self.metadata is not None, "it holds the tokenizer"
+        is_of_plays = self.metadata["config"]["data"].get("preparation") == "plays"
         network: Any = self.network
-        return Writer(network, tokenizer, self.card["separator_id"], is_of_plays)
+        return Writer(network, tokenizer, self.metadata["separator_id"], is_of_plays)
 
     def measure(self, batch: TokenBatch) -> Measured:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""

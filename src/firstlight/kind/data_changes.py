@@ -80,7 +80,7 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     from firstlight.data.labels import SENTIMENTS
     from firstlight.data.options import Labels, SourceKind
 
-    options = options_of_card(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
+    options = options_of_metadata(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
     changed = changes.options()
     for name in changes.given().keys() - vars(options).keys():
         raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
@@ -121,22 +121,22 @@ def refuse_other_data(fingerprint: str, source: Any, changes: DataChanges) -> No
 
 
 ADDRESSES = ("hub", "url")
-NOT_FROM_A_CARD = ("_target_", "cache_dir", *ADDRESSES)
+NOT_FROM_METADATA = ("_target_", "cache_dir", *ADDRESSES)
 
 
-def options_of_card(
+def options_of_metadata(
     saved: dict[str, Any], kind: type, cache_dir: Path, *, path: str | None = None, source: str | None = None
 ) -> Any:
-    """Return the data options in the card of a checkpoint, as an instance of a class of options.
+    """Return the data options in the metadata of a checkpoint, as an instance of a class of options.
 
-    The address of the data, the cache and interpolations are not read from the card. The address is that of the data
-    set of the same name in the configuration files. A path in the card is used, but its content must be equal to the
-    training data (`refuse_other_data`).
+    The address of the data, the cache and interpolations are not read from the metadata. The address is that of the
+    data set of the same name in the configuration files. A path in the metadata is used, but its content must be equal
+    to the training data (`refuse_other_data`).
 
-    cache_dir, path, source: values of the command line; they replace those of the card. Raises UserError.
+    cache_dir, path, source: values of the command line; they replace those of the metadata. Raises UserError.
     """
     known = {field.name: field for field in fields(kind)}
-    kept = {key: value for key, value in saved.items() if key not in NOT_FROM_A_CARD}
+    kept = {key: value for key, value in saved.items() if key not in NOT_FROM_METADATA}
     for key in kept.keys() - known.keys():
         problem = f"the checkpoint's data.{key} is not an option of this version"
         raise UserError(f"{problem}; use the version that wrote the checkpoint")
@@ -146,7 +146,7 @@ def options_of_card(
         kept |= {"path": path, "source": source or "auto"}
     elif kept.get("path") is not None:
         _check_file(Path(str(kept["path"])), (str(kept.get("source_column")), str(kept.get("target_column"))))
-        kept["source"] = "local"  # a path of a card is never a Hub id
+        kept["source"] = "local"  # a path in metadata is never a Hub id
     address = {key: value for key, value in address_of(kept.get("name"), kind).items() if key in known}
     kept |= {"hub": ""} if "hub" in known else {"url": None}
     kept |= address | {"cache_dir": str(cache_dir)}
@@ -175,7 +175,7 @@ def address_of(name: Any, kind: type) -> dict[str, str]:
 
 
 def _check_file(path: Path, endings: tuple[str, str]) -> None:
-    """Raise UserError unless the path of a card is a file or folder, or two files such as train.en and train.de."""
+    """Raise UserError unless the path in metadata is a file or folder, or two files such as train.en and train.de."""
     if not (path.is_file() or path.is_dir() or is_text_pair(path, endings)):
         raise UserError(
             f"data.path={path}: the file or folder of the training does not exist, and addresses of checkpoints are "

@@ -10,7 +10,7 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `panel.py`, `panel.html` | the subclass of `Panel` (kind/panels/panel.py) for the playground, and the form above it |
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
 | `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
-| `teacher.py` | `lesson(named, data, options)` (kind/teachers.py), if the kind has its own |
+| `teacher.py` | `distillation_target(named, data, options)` (kind/teachers.py), if the kind has its own |
 | `dashboard.py` | `sections()`, additional sections of the W&B workspace, if there are some |
 
 The classes have the attribute `kind`, the name of the kind.

@@ -42,20 +42,20 @@ def load_for(command: str, run: str, *, checkpoint: str) -> Any:
 
 def open_checkpoint(path: Path) -> dict[str, Any]:
     """Return the content of a checkpoint of any kind. Raises UserError, for example if its metadata is incomplete."""
-    from firstlight.lit.cards import check_content
     from firstlight.lit.checkpoint import read_checkpoint
+    from firstlight.lit.metadata import check_content
 
     content = read_checkpoint(path)
-    check_content(content, path, kind_of_content(content, path).get("module").card_checks)
+    check_content(content, path, kind_of_content(content, path).get("module").metadata_checks)
     return content
 
 
 def kind_of_content(content: dict[str, Any], path: Path) -> Kind:
     """Return the kind of network of the content of a checkpoint. Raises UserError for an unknown kind."""
-    from firstlight.lit.cards import kind_of
-    from firstlight.lit.checkpoint import CARD
+    from firstlight.lit.checkpoint import METADATA
+    from firstlight.lit.metadata import kind_of
 
-    name = kind_of(content[CARD])
+    name = kind_of(content[METADATA])
     if name not in KINDS:
         problem = f"{path}: network={name} must be one of {', '.join(KINDS)}"
         raise UserError(f"{problem}; use the version that wrote the checkpoint")

@@ -20,8 +20,8 @@ from firstlight.kind.data_changes import DataChanges, changed_options, refuse_ot
 from firstlight.kind.registry import KINDS
 from firstlight.kind.results import Measurement, NothingToDrawError
 from firstlight.kind.tokens import DrawnTokens, drawn_words
-from firstlight.lit.cards import TRAIN_AGAIN, refuse_overflow
-from firstlight.lit.checkpoint import CARD
+from firstlight.lit.checkpoint import METADATA
+from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow
 from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.runs.folder import MOMENT, RunFolder, read_history
 from firstlight.runs.gather import Damaged, metrics_of, read_run
@@ -95,7 +95,7 @@ class Run(ABC):
         >>> from firstlight.kind.load import open_checkpoint
         >>> type(run).from_checkpoint(run.folder, run.checkpoint, open_checkpoint(run.checkpoint))
         """
-        metadata, kind = content[CARD], KINDS[cls.kind]
+        metadata, kind = content[METADATA], KINDS[cls.kind]
         tokenizer = tokenizer_of_json(metadata["tokenizer"])
         if not isinstance(tokenizer, cls.tokenizer_types):
             raise UserError(f"{path}: a {kind.noun} does not support a {type(tokenizer).__name__}; {TRAIN_AGAIN}")

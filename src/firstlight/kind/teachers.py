@@ -11,7 +11,7 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.kind.kind import Kind
 from firstlight.kind.run import Run
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from firstlight.lit.distillation import NetworkTeacher, Teacher
 from firstlight.lit.distillation_options import DistillationOptions
 
@@ -20,7 +20,7 @@ DIVISION = ("split", "validation_fraction", "test_fraction", "split_seed")  # th
 
 
 @dataclass(frozen=True)
-class Lesson:
+class DistillationTarget:
     """A teacher for one data module.
 
     teacher: the function that predicts a batch. fingerprint: a hash of everything that its predictions depend on.
@@ -61,15 +61,17 @@ def has_same_data(run: Run, data: TableData) -> bool:
 log = logging.getLogger(__name__)
 
 
-def lesson_of(kind: Kind, named: Named, data: TableData, options: DistillationOptions) -> Lesson:
+def distillation_target_of(
+    kind: Kind, named: Named, data: TableData, options: DistillationOptions
+) -> DistillationTarget:
     """Return the teacher of a training: that of `teacher.py` of its kind, or the mean of all runs that are named.
 
     For the mean, the networks predict each batch, because its tokens and context differ from step to step. Raises
     UserError.
     """
     if kind.has("teacher"):
-        lesson: Lesson = kind.function("teacher", "lesson")(named, data, options)
-        return lesson
+        distillation_target: DistillationTarget = kind.function("teacher", "distillation_target")(named, data, options)
+        return distillation_target
     runs = [run for runs in named.values() for run in runs]
     for run in runs:
         _refuse_other_tokens(run, data)
@@ -77,14 +79,14 @@ def lesson_of(kind: Kind, named: Named, data: TableData, options: DistillationOp
             log.warning("teacher=%s predicts texts that it was trained on, so its predictions repeat them", run.path)
     target_logits = kind.get("module").target_logits
     fingerprint = key_of({"teachers": sorted(map(digest_of, runs))})
-    return Lesson(NetworkTeacher([run.network for run in runs], target_logits), fingerprint)
+    return DistillationTarget(NetworkTeacher([run.network for run in runs], target_logits), fingerprint)
 
 
 def _refuse_other_tokens(run: Run, data: TableData) -> None:
     """Raise UserError if a run has another vocabulary or a shorter context than the data."""
-    card: dict[str, Any] = read_checkpoint(run.checkpoint)[CARD]
+    metadata: dict[str, Any] = read_checkpoint(run.checkpoint)[METADATA]
     for name, value in data.reading().items():
-        if card.get(name) != value:
+        if metadata.get(name) != value:
             raise UserError(
                 f"teacher={run.path}: the run has another {name.replace('_', ' ')} than this data, so their tokens "
                 "differ; train it with the same tokenizer options on the same data"

@@ -18,9 +18,9 @@ from firstlight.invocation import invocation
 from firstlight.version import __version__, refuse_other
 
 FORMAT = 1
-STAMP = {"format": FORMAT, "version": __version__}  # keys of every card
+STAMP = {"format": FORMAT, "version": __version__}  # in the metadata of each checkpoint
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
-CARD = "firstlight"  # the key of everything that a run needs in addition to its weights
+METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
 FOLDER = 0x10  # the flag of a folder in a zip file; torch leaves the memory of such a tensor uninitialized
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
@@ -92,15 +92,16 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
             raise UserError(
                 f"{path} holds more than tensors and plain values, or is not a checkpoint; not loaded ({reason})"
             ) from None
-    card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
-    if not isinstance(card, dict) or "state_dict" not in checkpoint:
+    metadata = checkpoint.get(METADATA) if isinstance(checkpoint, dict) else None
+    if not isinstance(metadata, dict) or "state_dict" not in checkpoint:
         raise UserError(
             f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
         )
-    refuse_other(card.get("version"), path)
-    if card.get("format") != FORMAT:
+    refuse_other(metadata.get("version"), path)
+    if metadata.get("format") != FORMAT:
         raise UserError(
-            f"{path} has format {card.get('format')}, but this version reads {FORMAT}; use the version that wrote it"
+            f"{path} has format {metadata.get('format')}, but this version reads {FORMAT}; "
+            "use the version that wrote it"
         )
     return checkpoint
 

@@ -8,20 +8,20 @@ import torch
 from lightning.fabric.plugins import CheckpointIO
 
 from firstlight.files.atomic import replacing, sync
-from firstlight.lit.checkpoint import CARD, LAST, PREVIOUS, STAMP, read_checkpoint
+from firstlight.lit.checkpoint import LAST, METADATA, PREVIOUS, STAMP, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 
 
 class AtomicCheckpointIO(CheckpointIO):
-    """Writer of Lightning's checkpoints with the card of the run. A file has a temporary name until it is complete."""
+    """Writer of Lightning's checkpoints with the run's metadata. A file has a temporary name until it is complete."""
 
-    def __init__(self, card: dict[str, Any]) -> None:
-        """card: config, tokenizer and classes in plain types, so that a reader needs only the checkpoint.
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        """metadata: config, tokenizer and classes in plain types, so that a reader needs only the checkpoint.
 
-        A card that a module has already put into the checkpoint is kept.
+        Metadata that a module has already put into the checkpoint is kept.
         """
-        self.card = card
+        self.metadata = metadata
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write a checkpoint, flush it to the disk and rename it. An existing last.ckpt becomes previous.ckpt."""
@@ -33,7 +33,7 @@ class AtomicCheckpointIO(CheckpointIO):
             with replacing(target, before=partial(_keep, target)) as unfinished:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
                 with unfinished.open("wb") as file:
-                    torch.save({CARD: self.card | STAMP, **checkpoint} if is_whole else checkpoint, file)
+                    torch.save({METADATA: self.metadata | STAMP, **checkpoint} if is_whole else checkpoint, file)
         except RuntimeError as error:  # torch's writer replaces the error of the disk
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         finally:

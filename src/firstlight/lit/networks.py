@@ -20,7 +20,10 @@ ATTRIBUTES = {  # that commands read from the network, and how to add them
 OF_SOME_NETWORKS = {  # arguments that not every network has: the option that requires each, and what to do without it
     "both_orders": ("data.both_orders=true", "use a transformer, or set data.both_orders=false"),
     "choices": ("data.choice_columns", "use a transformer"),
-    "num_features": ("data.evidence=true", "add it, and the features to its forward, or set data.evidence=false"),
+    "num_features": (
+        "data.target_encoding=true",
+        "add it, and the features to its forward, or set data.target_encoding=false",
+    ),
 }
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from firstlight.data.evidence import num_features as num_evidence_features
+from firstlight.data.target_encoding import num_features as num_encoding_features
 from firstlight.errors import UserError
 from firstlight.invocation import is_installed, location
-from firstlight.lit.cards import (
+from firstlight.lit.checkpoint import METADATA
+from firstlight.lit.metadata import (
     TRAIN_AGAIN,
     kind_of,
     refuse_non_finite,
     refuse_other_shapes,
     refuse_weights_larger_than_the_file,
 )
-from firstlight.lit.checkpoint import CARD
 from firstlight.lit.networks import build_network
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -45,7 +45,7 @@ def network_of_checkpoint(
     }
     refuse_weights_larger_than_the_file(weights, path)
     if network is None:
-        network = network_of_card(content[CARD], config_type, Path(path), weights)
+        network = network_of_metadata(content[METADATA], config_type, Path(path), weights)
     refuse_non_finite(weights, (name for name, _ in network.named_parameters(remove_duplicate=False)), path)
     try:
         network.load_state_dict(weights)
@@ -54,20 +54,20 @@ def network_of_checkpoint(
     return network
 
 
-def network_of_card(
-    card: dict[str, Any],
+def network_of_metadata(
+    metadata: dict[str, Any],
     config_type: type[TransformerConfig],
     path: Path | None = None,
     weights: dict[str, Tensor] | None = None,
 ) -> nn.Module:
-    """Return the network that the card of a checkpoint describes, with random weights.
+    """Return the network that the metadata of a checkpoint describes, with random weights.
 
     config_type: the class of the options of the network; path: the checkpoint; weights: the weights that the network
     will get. Their shapes are compared with those of a network of firstlight before it takes memory. Raises UserError
-    if the card does not name a network of firstlight, or the network cannot be built or has other shapes.
+    if the metadata does not name a network of firstlight, or the network cannot be built or has other shapes.
     """
-    kind = kind_of(card)
-    described = card["config"].get("model")
+    kind = kind_of(metadata)
+    described = metadata["config"].get("model")
     if described is None:
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
     try:
@@ -80,13 +80,13 @@ def network_of_card(
     own = [str(name) for name in named if name is not None and not str(name).startswith("firstlight.")]
     for name in own:
         refuse_foreign(name, path)
-    vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
-    source = card.get("source_tokenizer")
+    vocab_size = tokenizer_of_json(metadata["tokenizer"]).vocab_size
+    source = metadata.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
-    num_classes = len(card.get("class_names", ()))
-    num_features = num_evidence_features(num_classes) if "evidence" in card else 0
+    num_classes = len(metadata.get("class_names", ()))
+    num_features = num_encoding_features(num_classes) if "target_encoding" in metadata else 0
     sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
-    sizes |= {"num_features": num_features} | {form: bool(card.get(form)) for form in ("both_orders", "choices")}
+    sizes |= {"num_features": num_features} | {form: bool(metadata.get(form)) for form in ("both_orders", "choices")}
     if not own and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
     return build_network(config, **sizes)

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.lit.cards import Checks, card_of, check_content, kind_of, refuse_other_readings
-from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.losses import LossFunction
+from firstlight.lit.metadata import Checks, check_content, kind_of, metadata_of, refuse_other_readings
 from firstlight.lit.networks import build_network, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer, default_optimizer
 from firstlight.lit.running_mean import TrainingLoss
@@ -65,9 +65,9 @@ class Training(LightningModule):
 
     Attributes:
         network: The network.
-        card: The content of a checkpoint without the weights, in plain types and tensors: the options of the network,
-            the tokenizer, the classes and the counted evidence. None for a module that was not created by `for_data` or
-            `load_from_checkpoint`.
+        metadata: The content of a checkpoint without the weights, in plain types and tensors: the options of the
+            network, the tokenizer, the classes and the target encoding. None for a module that was not
+            created by `for_data` or `load_from_checkpoint`.
         kind: The kind of network, such as `classifier`.
 
     Raises:
@@ -88,8 +88,8 @@ class Training(LightningModule):
     kind: ClassVar[str]
     config_type: ClassVar[type[TransformerConfig]]  # the options of its network
     data_type: ClassVar[type[TableData]]  # the type of data module for for_data
-    card_checks: ClassVar[Checks]
-    card: dict[str, Any] | None = None
+    metadata_checks: ClassVar[Checks]
+    metadata: dict[str, Any] | None = None
     distillation: Distillation | None = None
 
     def __init__(
@@ -163,7 +163,9 @@ class Training(LightningModule):
         if optimizer is None and lr is not None:
             optimizer = default_optimizer(lr)
         module = cls(network, optimizer, schedule, **data.module_options(), **of_module)
-        module.card = card_of(data, cls.kind, {"model": plain(config) if config else None, "data": plain(data.options)})
+        module.metadata = metadata_of(
+            data, cls.kind, {"model": plain(config) if config else None, "data": plain(data.options)}
+        )
         return module
 
     @classmethod
@@ -208,24 +210,24 @@ class Training(LightningModule):
         if not weights_only:
             raise ValueError("weights_only=False would run code from the file; checkpoints of firstlight never need it")
         checkpoint = read_checkpoint(checkpoint_path, map_location)
-        card = checkpoint[CARD]
-        if kind_of(card) != cls.kind:
-            raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, but {cls.__name__} trains a {cls.kind}")
-        check_content(checkpoint, checkpoint_path, cls.card_checks)
+        metadata = checkpoint[METADATA]
+        if kind_of(metadata) != cls.kind:
+            raise UserError(f"{checkpoint_path} holds a {kind_of(metadata)}, but {cls.__name__} trains a {cls.kind}")
+        check_content(checkpoint, checkpoint_path, cls.metadata_checks)
         module = cls(network_of_checkpoint(checkpoint, checkpoint_path, cls.config_type, network), **options)
-        module.card = card
+        module.metadata = metadata
         return module.to(map_location) if map_location is not None else module
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The tokenizer in the card, which encodes and decodes the texts of the network.
+        """The tokenizer in the metadata, which encodes and decodes the texts of the network.
 
         Raises:
             ValueError: If the module was not created by `for_data` or `load_from_checkpoint`.
         """
-        if self.card is None:
+        if self.metadata is None:
             raise ValueError(f"the module has no tokenizer; create it with {type(self).__name__}.for_data(data)")
-        return tokenizer_of_json(self.card["tokenizer"])
+        return tokenizer_of_json(self.metadata["tokenizer"])
 
     def configure_callbacks(self) -> list[Callback]:
         """Return a `TrainingLoss` unless the trainer has one."""
@@ -234,24 +236,24 @@ class Training(LightningModule):
 
     def on_train_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        refuse_other_readings(self.card, self.trainer.train_dataloader)
+        refuse_other_readings(self.metadata, self.trainer.train_dataloader)
 
     def on_validation_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        refuse_other_readings(self.card, self.trainer.val_dataloaders)
+        refuse_other_readings(self.metadata, self.trainer.val_dataloaders)
 
     def on_test_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        refuse_other_readings(self.card, self.trainer.test_dataloaders)
+        refuse_other_readings(self.metadata, self.trainer.test_dataloaders)
 
     def on_predict_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        refuse_other_readings(self.card, self.trainer.predict_dataloaders)
+        refuse_other_readings(self.metadata, self.trainer.predict_dataloaders)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Put the card into the checkpoint."""
-        if self.card is not None:
-            checkpoint[CARD] = self.card | STAMP
+        """Put the metadata into the checkpoint."""
+        if self.metadata is not None:
+            checkpoint[METADATA] = self.metadata | STAMP
 
     @staticmethod
     def target_logits(network: nn.Module, batch: Any) -> Tensor:

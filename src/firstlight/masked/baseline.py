@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.callbacks.outcomes import outcomes_of
+from firstlight.callbacks.write_predictions import predictions_of
 from firstlight.kind.baseline import SPLITS, Fitted, best_of, say_choice
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
 from firstlight.masked.neighbors import HIDDEN, NeighborCounts
-from firstlight.runs.outcomes import FOLDER, Outcomes, write_outcomes
+from firstlight.runs.predictions import FOLDER, Predictions, write_predictions
 
 NUM_NEIGHBORS = (0, 1, 2)
 
@@ -28,20 +28,20 @@ def fit(data: MaskedReviewData, metric: str, folder: Path) -> Fitted:
     counts = NeighborCounts.of(training, data.tokenizer.vocab_size)
     tried: dict[int, dict[str, float]] = {}
 
-    def measured(stage: str, number: int) -> tuple[dict[str, float], Outcomes]:
-        outcomes = measure(data, counts, stage, number)
-        return metrics_of(outcomes, stage), outcomes
+    def measured(stage: str, number: int) -> tuple[dict[str, float], Predictions]:
+        predictions = measure(data, counts, stage, number)
+        return metrics_of(predictions, stage), predictions
 
     for number in NUM_NEIGHBORS:
-        tried[number], outcomes = measured("val", number)
+        tried[number], predictions = measured("val", number)
         say_choice("neighbors", number, tried[number])
         if best_of(tried, metric) == number:
-            write_outcomes(folder / FOLDER / "validation.npz", outcomes)
+            write_predictions(folder / FOLDER / "validation.npz", predictions)
     chosen = best_of(tried, metric)
 
     def test() -> dict[str, float]:
-        metrics, outcomes = measured("test", chosen)
-        write_outcomes(folder / FOLDER / "test.npz", outcomes)
+        metrics, predictions = measured("test", chosen)
+        write_predictions(folder / FOLDER / "test.npz", predictions)
         return metrics
 
     return Fitted(
@@ -53,15 +53,15 @@ def fit(data: MaskedReviewData, metric: str, folder: Path) -> Fitted:
     )
 
 
-def metrics_of(outcomes: Outcomes, stage: str) -> dict[str, float]:
+def metrics_of(predictions: Predictions, stage: str) -> dict[str, float]:
     """Return loss, perplexity and accuracy at the masked positions, named as in training."""
-    count = int(outcomes.tokens.sum())
-    loss = float(outcomes.losses.sum(dtype=np.float64)) / count
-    metrics = {"loss": loss, "perplexity": math.exp(loss), "accuracy": float(outcomes.correct.sum()) / count}
+    count = int(predictions.tokens.sum())
+    loss = float(predictions.losses.sum(dtype=np.float64)) / count
+    metrics = {"loss": loss, "perplexity": math.exp(loss), "accuracy": float(predictions.correct.sum()) / count}
     return {f"{stage}/{name}": value for name, value in metrics.items()}
 
 
-def measure(data: MaskedReviewData, counts: NeighborCounts, stage: str, num_neighbors: int) -> Outcomes:
+def measure(data: MaskedReviewData, counts: NeighborCounts, stage: str, num_neighbors: int) -> Predictions:
     """Return the losses and hits at the masked positions of each text of `val` or `test`."""
     parts: list[dict[str, NDArray[Any]]] = []
     for batch in data.evaluation_loader(data.rows(SPLITS[stage])):
@@ -80,7 +80,7 @@ def measure(data: MaskedReviewData, counts: NeighborCounts, stage: str, num_neig
         sums = {name: np.bincount(of_text, numbers, len(batch.rows)) for name, numbers in each.items()}
         counted = {name: numbers.astype(np.int64) for name, numbers in sums.items() if name != "losses"}
         parts.append({"rows": batch.rows.numpy(), "losses": sums["losses"].astype(np.float32), **counted})
-    return outcomes_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return predictions_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
 def neighbors_of(batch: MaskedBatch, vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

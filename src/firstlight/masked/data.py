@@ -251,7 +251,7 @@ class MaskedReviewData(RowData):
         options, masking = self.options, Masking(self.options, self.tokenizer.vocab_size)
         return MaskedLookup(self.encoded.ids.lengths.clip(max=options.context_length), masking, options.seed)
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return an empty dict: a checkpoint records only the tokenizer of the data."""
         return {}
 
@@ -305,8 +305,8 @@ class MaskedReviewData(RowData):
         batches = EvaluationBatches(np.arange(len(given)), options.evaluation_batch_size)
         return self.signed(TableLoader(given, batches, look_up=given.look_up))
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
         self.reader = tokenizer
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

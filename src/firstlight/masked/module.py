@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.options import Truncation
-from firstlight.lit.cards import Checks, one_of
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
+from firstlight.lit.metadata import Checks, one_of
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -51,7 +51,7 @@ class MaskedLanguageModeling(Training):
     kind = "masked"
     config_type = MaskedConfig
     data_type = MaskedReviewData
-    card_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
+    metadata_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
 
     def __init__(
         self,

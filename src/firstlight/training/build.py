@@ -30,8 +30,8 @@ from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.kind.registry import kind_of_config
-from firstlight.lit.cards import card_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
+from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.training import Training
@@ -57,12 +57,12 @@ class Parts:
     teacher: dict[str, Any] | None = None  # what the record says about it
 
 
-def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[str, Any] | None = None) -> Parts:
+def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: dict[str, Any] | None = None) -> Parts:
     """Prepare the data, then build everything that depends on it.
 
     It also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
 
-    resumed_card: The card of the checkpoint from which a run resumes; None for a new run.
+    resumed_metadata: The metadata of the checkpoint from which a run resumes; None for a new run.
 
     Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
@@ -72,24 +72,24 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
     data: TableData = instantiate(config.data, _convert_="object")
     data.prepare_data()
     data.setup("fit")
-    if resumed_card is not None:
-        refuse_other_data(data, resumed_card["data_fingerprint"])
+    if resumed_metadata is not None:
+        refuse_other_data(data, resumed_metadata["data_fingerprint"])
     torch.manual_seed(config.seed)
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
-    set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
+    set_vectors(vectors, network, data, is_resumed=resumed_metadata is not None)
     if config.compile:  # in place, so that the weights keep their names
         network.compile(dynamic=not kind_of_config(config).model.reads_windows, mode=config.compile_mode)
     module = build_module(config, network, data)
     teacher = set_teacher(config, module, data)
-    if resumed_card is not None:
-        refuse_other_teacher(teacher, resumed_card.get("teacher"))
+    if resumed_metadata is not None:
+        refuse_other_teacher(teacher, resumed_metadata.get("teacher"))
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
-    run_card = card(config, data, task, teacher)
+    run_metadata = metadata(config, data, task, teacher)
     if isinstance(module, Training):
-        module.card = run_card
-    trainer = build_trainer(config, build_callbacks(config), loggers, run_card)
+        module.metadata = run_metadata
+    trainer = build_trainer(config, build_callbacks(config), loggers, run_metadata)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(data, module, trainer, history, teacher)
@@ -204,7 +204,7 @@ def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str,
 
 
 def build_trainer(
-    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_card: dict[str, Any]
+    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_metadata: dict[str, Any]
 ) -> Trainer:
     """Return Lightning's Trainer, which replaces a checkpoint only by a complete one."""
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
@@ -213,7 +213,7 @@ def build_trainer(
         **unprofiled,
         callbacks=callbacks,
         logger=loggers,
-        plugins=[AtomicCheckpointIO(run_card)],
+        plugins=[AtomicCheckpointIO(run_metadata)],
         enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
         enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
         _convert_="all",
@@ -229,10 +229,10 @@ class NoProfiler(PassThroughProfiler):
         return self._nothing
 
 
-def card(config: DictConfig, data: TableData, task: str, teacher: dict[str, Any] | None) -> dict[str, Any]:
+def metadata(config: DictConfig, data: TableData, task: str, teacher: dict[str, Any] | None) -> dict[str, Any]:
     """Return what a checkpoint has in addition to weights: plain types from which a run is loaded without its data."""
     learned_from = {} if teacher is None else {"teacher": teacher}
-    return {**card_of(data, kind_of_config(config).name, plain(config)), "task": task, **learned_from}
+    return {**metadata_of(data, kind_of_config(config).name, plain(config)), "task": task, **learned_from}
 
 
 def quieten() -> None:

@@ -21,21 +21,21 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from firstlight.callbacks.checkpoint import best_and_last, callback_of
 from firstlight.callbacks.learning_rate_finder import LearningRateFinder
-from firstlight.callbacks.outcomes import WriteOutcomes
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.throughput import Throughput
+from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
+from firstlight.lit.metadata import refuse_other_state
 from firstlight.lit.networks import build_network
 from firstlight.networks.size import num_embedding_parameters, num_parameters
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config
-from firstlight.runs.outcomes import FOLDER
+from firstlight.runs.predictions import FOLDER
 from firstlight.runs.record import finish, record_of_start
 from firstlight.training import terminal
 from firstlight.training.build import Parts, build
@@ -114,8 +114,8 @@ def prepare(config: DictConfig, folder: RunFolder, *, is_resumed: bool) -> tuple
     keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
     start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if is_resumed else None
     if start is not None:
-        refuse_other_config(config, start.card["config"])
-    parts = build(config, folder, HydraConfig.get().runtime.choices["task"], start.card if start else None)
+        refuse_other_config(config, start.metadata["config"])
+    parts = build(config, folder, HydraConfig.get().runtime.choices["task"], start.metadata if start else None)
     if start is not None:
         refuse_other_state(start.content, parts.module, start.path)
     elif config.init_from:
@@ -168,7 +168,7 @@ def _train(
         record["metrics"] |= last_validation(folder, pruning.metric)
         record["reason"] = pruning.reason
         return record["metrics"].get(config.optimized_metric)
-    with outcomes_written(parts.trainer, folder):
+    with predictions_written(parts.trainer, folder):
         evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
@@ -203,10 +203,10 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
 
 
 @contextmanager
-def outcomes_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
+def predictions_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
     """Write the predictions of the evaluations within the block into the run's folder."""
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    writing = WriteOutcomes(folder.path / FOLDER)
+    writing = WritePredictions(folder.path / FOLDER)
     callbacks.append(writing)
     try:
         yield

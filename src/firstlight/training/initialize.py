@@ -9,8 +9,8 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
-from firstlight.lit.cards import open_weights, refuse_non_finite
-from firstlight.lit.checkpoint import CARD
+from firstlight.lit.checkpoint import METADATA
+from firstlight.lit.metadata import open_weights, refuse_non_finite
 from firstlight.networks.parametrization import width_multiplier
 from firstlight.networks.positions import stretch
 from firstlight.networks.variants import Parametrization
@@ -40,11 +40,11 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
     checkpoint = open_weights(path)
-    card = checkpoint[CARD]
-    _refuse_other_parametrization(run, card, module.network)  # type: ignore[arg-type]  # a Module
-    other = tokenizer_of_json(card["tokenizer"])
+    metadata = checkpoint[METADATA]
+    _refuse_other_parametrization(run, metadata, module.network)  # type: ignore[arg-type]  # a Module
+    other = tokenizer_of_json(metadata["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
-    has_other_classes = _has_other_classes(card, data.card())
+    has_other_classes = _has_other_classes(metadata, data.metadata())
     if has_other_classes:
         log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
     own = module.state_dict()
@@ -52,7 +52,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
     shared_words = dict.fromkeys(BY_WORD, both)
     if SOURCE_EMBEDDING in given and hasattr(data, "source_tokenizer"):
-        other_source = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else other
+        other_source = tokenizer_of_json(metadata["source_tokenizer"]) if metadata.get("source_tokenizer") else other
         shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
     taken, left = {}, []
     for name, weight in own.items():
@@ -93,10 +93,10 @@ def _in_both(name: str, source: Tensor | None, weight: Tensor) -> str:
     return f"{name} {tuple(source.shape)} here {tuple(weight.shape)}"
 
 
-def _has_other_classes(card: dict[str, Any], own: dict[str, Any]) -> bool:
+def _has_other_classes(metadata: dict[str, Any], own: dict[str, Any]) -> bool:
     """Return whether two classifiers have different classes. In multiple choice, all answers share one output."""
-    classes, of_own = (None if each.get("choices") else each.get("class_names") for each in (card, own))
-    return "class_names" in card and "class_names" in own and classes != of_own
+    classes, of_own = (None if each.get("choices") else each.get("class_names") for each in (metadata, own))
+    return "class_names" in metadata and "class_names" in own and classes != of_own
 
 
 def _is_head_of_classes(name: str, own: dict[str, Tensor], given: dict[str, Tensor]) -> bool:
@@ -105,8 +105,8 @@ def _is_head_of_classes(name: str, own: dict[str, Tensor], given: dict[str, Tens
     return any(len(weights[name]) != len(weights[EMBEDDING]) for weights in heads)
 
 
-def _refuse_other_parametrization(run: str, card: dict[str, Any], network: nn.Module) -> None:
-    ratio, own = _width_multiplier_of(card.get("config")), width_multiplier(network)
+def _refuse_other_parametrization(run: str, metadata: dict[str, Any], network: nn.Module) -> None:
+    ratio, own = _width_multiplier_of(metadata.get("config")), width_multiplier(network)
     if ratio != own:
         raise UserError(
             f"init_from={run}: its network has {ratio:g} times its base width, but the new network {own:g} times, so "
@@ -115,7 +115,7 @@ def _refuse_other_parametrization(run: str, card: dict[str, Any], network: nn.Mo
 
 
 def _width_multiplier_of(config: Any) -> float:
-    """Return the width of a network in units of its base width, from the config in a card, which may be damaged."""
+    """Return the width of a network in units of its base width, from the config in metadata, which may be damaged."""
     match config:
         case {"model": {"parametrization": Parametrization.mup.value, "dim": int(dim), "base_dim": int(base)}} if base:
             return dim / base

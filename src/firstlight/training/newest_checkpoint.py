@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint
-from firstlight.lit.checkpoint import CARD, DamagedCheckpoint
+from firstlight.lit.checkpoint import METADATA, DamagedCheckpoint
 from firstlight.runs.folder import RunFolder, read_history
 
 log = logging.getLogger(__name__)
@@ -47,9 +47,9 @@ class Found:
         return self.epochs_begun - (not is_complete)
 
     @property
-    def card(self) -> dict[str, Any]:
-        """The checkpoint's card: what it has in addition to weights."""
-        return self.content[CARD]
+    def metadata(self) -> dict[str, Any]:
+        """The checkpoint's metadata: what it has in addition to weights."""
+        return self.content[METADATA]
 
 
 def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | None:
@@ -111,7 +111,7 @@ def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
 def _ends_a_step(checkpoint: dict[str, Any]) -> bool:
     """Return whether no gradients are accumulated. best.ckpt may come from a validation in the middle of a step."""
     progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-    per_step = checkpoint[CARD]["config"]["trainer"]["accumulate_grad_batches"]
+    per_step = checkpoint[METADATA]["config"]["trainer"]["accumulate_grad_batches"]
     return bool(progress["is_last_batch"]) or progress["current"]["ready"] % per_step == 0
 
 

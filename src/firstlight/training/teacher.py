@@ -12,7 +12,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.load import load
 from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.kind.run import Run
-from firstlight.kind.teachers import Named, lesson_of
+from firstlight.kind.teachers import Named, distillation_target_of
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.training import Training
@@ -33,10 +33,15 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
     kind = kind_of_config(config)
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
     named = _named(config, kind)
-    lesson = lesson_of(kind, named, data, options)
-    module.distillation = Distillation(lesson.teacher, options.weight, options.temperature)
+    distillation_target = distillation_target_of(kind, named, data, options)
+    module.distillation = Distillation(distillation_target.teacher, options.weight, options.temperature)
     runs = [str(run.path) for runs in named.values() for run in runs]
-    return {"names": list(config.teacher), "runs": runs, "fingerprint": lesson.fingerprint, **lesson.facts}
+    return {
+        "names": list(config.teacher),
+        "runs": runs,
+        "fingerprint": distillation_target.fingerprint,
+        **distillation_target.facts,
+    }
 
 
 def _named(config: DictConfig, kind: Kind) -> Named:

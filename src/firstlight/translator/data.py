@@ -219,7 +219,7 @@ class PairData(RowData):
             self._texts[key] = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
         return self._texts[key]
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types."""
         is_shared = self.source_tokenizer is self.tokenizer
         return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
@@ -282,9 +282,9 @@ class PairData(RowData):
         batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
         return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        target = SentenceTokenizer.from_json(card["tokenizer"])
-        source = card["source_tokenizer"]
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        target = SentenceTokenizer.from_json(metadata["tokenizer"])
+        source = metadata["source_tokenizer"]
         self.reader = PairTokenizers(SentenceTokenizer.from_json(source) if source else target, target)
 
     def lookup(self) -> Pairs:

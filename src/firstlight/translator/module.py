@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from firstlight.data.tables import IGNORED
 from firstlight.decoding.beam import Search, translate
-from firstlight.lit.cards import Checks, of_type
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
+from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -60,7 +60,7 @@ class Translation(Training):
     kind = "translator"
     config_type = EncoderDecoderConfig
     data_type = PairData
-    card_checks: ClassVar[Checks] = {
+    metadata_checks: ClassVar[Checks] = {
         "source_tokenizer": of_type(str, NoneType),
         **{f"config.data.{name}": of_type(str) for name in COLUMNS},
     }

@@ -20,7 +20,7 @@ from firstlight.kind.results import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_words
-from firstlight.lit.cards import TRAIN_AGAIN
+from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.networks.attention import attention_weights
 from firstlight.terminal_text import say, write_out
 from firstlight.text.ragged import RaggedIds

@@ -102,11 +102,11 @@ class TagData(RowData):
     def lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
 
-    def card(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         return {"class_names": self.tag_names}
 
-    def read_as(self, card: dict[str, Any]) -> None:
-        self.reader, self.tag_names = tokenizer_of_json(card["tokenizer"]), card["class_names"]
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        self.reader, self.tag_names = tokenizer_of_json(metadata["tokenizer"]), metadata["class_names"]
 
     def train_dataloader(self) -> Any:
         self.ensure_setup()

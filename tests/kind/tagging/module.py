@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from firstlight.data.tables import IGNORED
 from firstlight.lit import Training
-from firstlight.lit.cards import Checks, are_names
 from firstlight.lit.losses import token_losses
+from firstlight.lit.metadata import Checks, are_names
 from firstlight.lit.training import Measured
 from tagging.data import TagBatch, TagData
 from tagging.options import TaggerConfig
@@ -19,7 +19,7 @@ class Tagging(Training):
     kind = "tagger"
     config_type = TaggerConfig
     data_type = TagData
-    card_checks: ClassVar[Checks] = {"class_names": are_names}
+    metadata_checks: ClassVar[Checks] = {"class_names": are_names}
 
     def training_step(self, batch: TagBatch) -> dict[str, Tensor]:
         logits = self.network(*batch.inputs)

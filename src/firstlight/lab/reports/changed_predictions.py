@@ -8,7 +8,7 @@ from firstlight.lab.reports.verdicts import LEVEL
 from firstlight.runs.summary import Run
 
 if TYPE_CHECKING:
-    from firstlight.runs.outcomes import Outcomes
+    from firstlight.runs.predictions import Predictions
 
 A, B = "A", "B"  # the names of the two runs
 CHANGE = f"{B} − {A}"
@@ -32,7 +32,7 @@ def _named(classes: Sequence[str], place: int) -> str:
     return classes[place] if place < len(classes) else str(place)
 
 
-def why_of_classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> str:
+def why_of_classes(one: "Predictions", two: "Predictions", classes: Sequence[str]) -> str:
     """Return how many predictions changed, and which class gains and which one loses most, in texts."""
     assert one.targets is not None and one.predicted is not None
     changed = int((one.predicted != two.predicted).sum())
@@ -48,7 +48,7 @@ def why_of_classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> 
     return f"{changed:,} of {len(one.rows):,} predictions changed. {what}."
 
 
-def tables_of_classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[Table]:
+def tables_of_classes(one: "Predictions", two: "Predictions", classes: Sequence[str]) -> list[Table]:
     """Return the tables of two classifiers: hits, classes, mistakes, and the texts that changed most."""
     return [
         Table("Predictions of the validation texts", ("", "texts"), _hits(one, two)),
@@ -58,7 +58,7 @@ def tables_of_classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) 
     ]
 
 
-def _hits(one: "Outcomes", two: "Outcomes") -> list[list[str]]:
+def _hits(one: "Predictions", two: "Predictions") -> list[list[str]]:
     right, other, is_same = one.correct > 0, two.correct > 0, one.predicted == two.predicted
     counts = {
         "both right": right & other,
@@ -70,7 +70,7 @@ def _hits(one: "Outcomes", two: "Outcomes") -> list[list[str]]:
     return [[name, f"{int(where.sum()):,}"] for name, where in counts.items()]
 
 
-def _classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[list[str]]:
+def _classes(one: "Predictions", two: "Predictions", classes: Sequence[str]) -> list[list[str]]:
     """Return a row for each true class. McNemar's tests of all classes are corrected together."""
     from firstlight.lab.reports.significance import holm, mcnemar  # imports NumPy
 
@@ -86,13 +86,13 @@ def _classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[l
     return rows
 
 
-def _mistakes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[list[str]]:
+def _mistakes(one: "Predictions", two: "Predictions", classes: Sequence[str]) -> list[list[str]]:
     """Return the pairs of a true and another predicted class whose number changed most."""
     assert one.targets is not None
     cells: dict[tuple[int, int], list[int]] = {}
-    for side, outcomes in enumerate((one, two)):
-        assert outcomes.predicted is not None
-        for cell in zip(one.targets.tolist(), outcomes.predicted.tolist(), strict=True):
+    for side, predictions in enumerate((one, two)):
+        assert predictions.predicted is not None
+        for cell in zip(one.targets.tolist(), predictions.predicted.tolist(), strict=True):
             cells.setdefault(cell, [0, 0])[side] += 1
     changed = [(cell, a, b) for cell, (a, b) in cells.items() if cell[0] != cell[1] and a != b]
     changed.sort(key=lambda each: (-abs(each[2] - each[1]), each[0]))
@@ -102,7 +102,7 @@ def _mistakes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[
     ]
 
 
-def _texts(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[list[str]]:
+def _texts(one: "Predictions", two: "Predictions", classes: Sequence[str]) -> list[list[str]]:
     """Return the rows of the texts that gain and lose most."""
     assert one.targets is not None and one.predicted is not None and two.predicted is not None
     return [
@@ -115,7 +115,7 @@ def _texts(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[lis
     ]
 
 
-def _most_changed(one: "Outcomes", two: "Outcomes") -> list[int]:
+def _most_changed(one: "Predictions", two: "Predictions") -> list[int]:
     """Return the places of the units whose mean loss fell most and rose most."""
     change = two.losses / two.tokens - one.losses / one.tokens
     order = change.argsort(kind="stable")
@@ -123,7 +123,7 @@ def _most_changed(one: "Outcomes", two: "Outcomes") -> list[int]:
     return [place for place in dict.fromkeys(map(int, chosen)) if change[place] != 0]
 
 
-def why_of_tokens(one: "Outcomes", two: "Outcomes") -> str:
+def why_of_tokens(one: "Predictions", two: "Predictions") -> str:
     """Return in how many texts the loss fell, and how many tokens more are predicted correctly."""
     lower = int((two.losses < one.losses).sum())
     hits = int((two.correct - one.correct).sum())
@@ -133,7 +133,7 @@ def why_of_tokens(one: "Outcomes", two: "Outcomes") -> str:
     )
 
 
-def texts_of_tokens(one: "Outcomes", two: "Outcomes") -> Table:
+def texts_of_tokens(one: "Predictions", two: "Predictions") -> Table:
     """Return the texts, or pieces of a text, whose mean loss per token changed most."""
     rows = [
         [

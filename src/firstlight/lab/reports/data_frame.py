@@ -11,7 +11,7 @@ from firstlight.lab.reports.all_runs import direction_of, found_runs
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.run_rows import FLOATS, INTEGERS, columns, run_rows
-from firstlight.lab.reports.saved_outcomes import SavedOutcomes
+from firstlight.lab.reports.saved_predictions import SavedPredictions
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def list_runs(folder: Path) -> pandas.DataFrame:
     """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
     runs = found_runs(folder)
-    load = SavedOutcomes(folder)
+    load = SavedPredictions(folder)
     found = [judged(board, load) for board in boards(runs, direction_of(runs))]
     for run, problem in load.damaged.items():
         log.warning("not compared by texts: %s: %s", folder / run, problem)

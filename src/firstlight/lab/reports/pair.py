@@ -21,7 +21,7 @@ from firstlight.runs.gather import thinned
 from firstlight.runs.summary import Run, Value, number, shown
 
 if TYPE_CHECKING:
-    from firstlight.runs.outcomes import Outcomes
+    from firstlight.runs.predictions import Predictions
 
 MOST_STEPS = 8  # rows of the table of curves
 
@@ -43,25 +43,26 @@ Settings = Mapping[str, Value]
 def pair(
     runs: tuple[Run, Run],
     settings: tuple[Settings, Settings],
-    outcomes: "tuple[Outcomes | None, Outcomes | None]",
+    predictions: "tuple[Predictions | None, Predictions | None]",
     classes: Sequence[str],
     falls: Direction,
     metric: str | None = None,
 ) -> Pair:
     """Return the comparison of two runs of one task, which have finished.
 
-    settings: those that decide what each run computes. outcomes: the saved predictions of each run. classes: the names
-    of the classes of a classifier. metric: the metric that decides; None: the one that the runs were optimized for.
+    settings: those that decide what each run computes. predictions: the saved predictions of each run. classes: the
+    names of the classes of a classifier. metric: the metric that decides; None: the one that the runs were optimized
+    for.
     """
     first, second = runs
     metric = metric or common_metric(runs) or next(iter(sorted(first.metrics.keys() & second.metrics.keys())), "")
     found = Pair(first, second, metric)
     found.sentences.extend(_apart(runs))
-    found.sentences.extend(_result(runs, outcomes, metric, is_falling=falls(metric)))
+    found.sentences.extend(_result(runs, predictions, metric, is_falling=falls(metric)))
     found.tables.append(Table("Settings that differ", ("key", A, B), _settings(runs, settings)))
     found.tables.append(Table("Results", ("", A, B, f"{B} − {A}"), _results(first, second)))
     found.tables.append(Table(f"{metric} over steps", ("step", A, B), _curve(first, second, metric)))
-    one, two = outcomes
+    one, two = predictions
     if one is None or two is None or one.key != two.key:
         found.sentences.append(_why_unpaired(one, two))
         found.tables.append(classes_of_matrices(first, second))
@@ -83,7 +84,11 @@ def _apart(runs: Sequence[Run]) -> list[str]:
 
 
 def _result(
-    runs: tuple[Run, Run], outcomes: "tuple[Outcomes | None, Outcomes | None]", metric: str, *, is_falling: bool
+    runs: tuple[Run, Run],
+    predictions: "tuple[Predictions | None, Predictions | None]",
+    metric: str,
+    *,
+    is_falling: bool,
 ) -> list[str]:
     first, second = runs
     if metric not in first.metrics or metric not in second.metrics:
@@ -93,7 +98,7 @@ def _result(
     if value == 0:
         return [f"{A} and {B} have the same {metric}, {named}."]
     word = "better" if (value < 0) == is_falling else "worse"
-    known = dict(zip((first.folder, second.folder), outcomes, strict=True))
+    known = dict(zip((first.folder, second.folder), predictions, strict=True))
     difference = over_texts(by_seed([second]), by_seed([first]), metric, lambda run: known[run.folder])
     if difference is None:
         return [f"{B} is {word} than {A}: {metric} is {named}. Whether the texts show a difference cannot be tested."]
@@ -148,7 +153,7 @@ def _curve(first: Run, second: Run, metric: str) -> list[list[str]]:
     ]
 
 
-def _why_unpaired(one: "Outcomes | None", two: "Outcomes | None") -> str:
+def _why_unpaired(one: "Predictions | None", two: "Predictions | None") -> str:
     if one is not None and two is not None:
         return f"{A} and {B} were validated on other texts or other tokens, so their predictions cannot be paired."
     missing = " and ".join(name for name, each in ((A, one), (B, two)) if each is None)

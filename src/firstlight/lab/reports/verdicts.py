@@ -15,14 +15,14 @@ from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:
     from firstlight.lab.reports.significance import Difference, Estimate
-    from firstlight.runs.outcomes import Outcomes
+    from firstlight.runs.predictions import Predictions
 
 LEVEL = 0.05
 MOST_BLOCKS = 500  # of a bootstrap; neighboring units are drawn together
 DRAWS = 4000  # of a bootstrap; the smallest p-value is then 0.00025
 SHARES = ("accuracy", "macro_f1")  # metrics in points of a hundred
 
-Load = Callable[[Run], "Outcomes | None"]
+Load = Callable[[Run], "Predictions | None"]
 BySeed = Mapping[str, Sequence[Run]]
 
 
@@ -138,12 +138,12 @@ def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: in
     from firstlight.lab.reports.significance import mcnemar, paired_bootstrap  # imports NumPy
 
     found = [[load(run) for runs in each.values() for run in runs] for each in (first, second)]
-    one, two = ([each for each in outcomes if each is not None] for outcomes in found)
+    one, two = ([each for each in predictions if each is not None] for predictions in found)
     if len(one) < len(found[0]) or len(two) < len(found[1]) or len({each.key for each in (*one, *two)}) != 1:
         return None
     if one[0].values(metric) is None:
         return None
-    means = [sum(each.values(metric) for each in outcomes) / len(outcomes) for outcomes in (one, two)]  # type: ignore[misc]
+    means = [sum(each.values(metric) for each in predictions) / len(predictions) for predictions in (one, two)]  # type: ignore[misc]
     block = -(-len(one[0].rows) // MOST_BLOCKS)
     difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=draws)
     if metric.endswith("/perplexity"):

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.data.tables import IGNORED
-from firstlight.runs.outcomes import Outcomes, key_of, write_outcomes
+from firstlight.runs.predictions import Predictions, key_of, write_predictions
 
 PIECE = 256  # predictions in a unit of a long text, whatever the context is
 FILES = {"val": "validation.npz", "test": "test.npz"}
 
 
-class WriteOutcomes(EvaluationCallback):
+class WritePredictions(EvaluationCallback):
     """Write the losses and hits of each text of `Trainer.validate` as `validation.npz`, those of a test as `test.npz`.
 
     A unit is a text, a pair of sentences, or PIECE consecutive predictions of a long text. The validations within a
@@ -47,7 +47,7 @@ class WriteOutcomes(EvaluationCallback):
         parts, self.parts = self.parts, []
         if parts:
             found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
-            write_outcomes(self.folder / FILES[stage], outcomes_of(found))
+            write_predictions(self.folder / FILES[stage], predictions_of(found))
 
 
 def _of_classes(outputs: Any, batch: Any) -> dict[str, Tensor]:
@@ -86,8 +86,8 @@ def _of_tokens(outputs: Any, batch: Any) -> dict[str, Tensor]:
     return {"rows": batch.rows, **sums}
 
 
-def outcomes_of(found: dict[str, NDArray[Any]]) -> Outcomes:
-    """Return the outcomes of a split from its arrays, each (units,), or (predictions,) without rows."""
+def predictions_of(found: dict[str, NDArray[Any]]) -> Predictions:
+    """Return the predictions of a split from its arrays, each (units,), or (predictions,) without rows."""
     if "rows" in found:
         order = np.argsort(found["rows"], kind="stable")
         found = {name: numbers[order] for name, numbers in found.items()}
@@ -97,4 +97,4 @@ def outcomes_of(found: dict[str, NDArray[Any]]) -> Outcomes:
         found = {name: np.add.reduceat(numbers, starts) for name, numbers in found.items()}
         found["rows"] = np.arange(len(starts))
     key = key_of(found["rows"], found["tokens"], found.pop("checksums"))
-    return Outcomes(key=key, **found)
+    return Predictions(key=key, **found)

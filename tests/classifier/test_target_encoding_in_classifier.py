@@ -1,4 +1,4 @@
-"""A classifier that reads counted evidence: trained, read again, explained, and begun from."""
+"""A classifier that reads counted target_encoding: trained, read again, explained, and begun from."""
 
 import json
 from dataclasses import replace
@@ -19,39 +19,46 @@ from firstlight.lit.losses import classification_loss
 from tests_support import Scripts
 
 REVIEW = "It broke, and it looks bad!!! Zyzzyva"
-EVIDENCE = ["data.evidence=true", "data.evidence_pairs=31", "model.embedding_dim=6", "model.embedded_words=23"]
+TARGET_ENCODING = [
+    "data.target_encoding=true",
+    "data.target_encoding_pairs=31",
+    "model.embedding_dim=6",
+    "model.embedded_words=23",
+]
 
 
 @pytest.fixture(scope="module")
 def scripts_of_module(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
-    return Scripts(tmp_path_factory.mktemp("evidence"))
+    return Scripts(tmp_path_factory.mktemp("target_encoding"))
 
 
 @pytest.fixture(scope="module")
 def run(scripts_of_module: Scripts, tiny_training: list[str]) -> Path:
-    return scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE)
+    return scripts_of_module.train("task=stars", *tiny_training, *TARGET_ENCODING)
 
 
 def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_of_module: Scripts) -> None:
     loaded: Any = firstlight.load(run)
-    evidence = loaded.evidence
-    assert evidence.word_scores.abs().max() > 0.1
-    assert 20 < (evidence.pair_scores != 0).sum() <= 31
+    target_encoding = loaded.target_encoding
+    assert target_encoding.word_scores.abs().max() > 0.1
+    assert 20 < (target_encoding.pair_scores != 0).sum() <= 31
     assert len(loaded.network.embedding.weight) == 23
     before = json.loads((run / "metrics.json").read_text())
     done = scripts_of_module.run("evaluate", str(run), "--split", "validation")
     assert done.returncode == 0, done.stderr
     again = json.loads(next(run.glob("evaluate/validation*/metrics.json")).read_text())["metrics"]
     assert again["validation/accuracy"] == pytest.approx(before["metrics"]["val/accuracy"])
-    counted = evidence.word_scores.numel() + 31 + 3
+    counted = target_encoding.word_scores.numel() + 31 + 3
     weights = sum(weight.numel() for weight in loaded.network.parameters())
     assert before["parameters"] == weights + counted
 
 
 def test_a_counted_text_is_read_without_its_own_class(run: Path) -> None:
     loaded: Any = firstlight.load(run)
-    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
-    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    options = {
+        name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "target_encoding")
+    }
+    data = ReviewData(**options, target_encoding_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
     data.ensure_setup()
     rows = data.rows("train")[5:18]
     texts = data.source.texts("text", rows.tolist())
@@ -67,8 +74,10 @@ def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path
     assert done.returncode == 0, done.stderr
     found = json.loads((run / "evaluate" / "train" / "metrics.json").read_text())["metrics"]
     loaded: Any = firstlight.load(run)
-    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
-    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    options = {
+        name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "target_encoding")
+    }
+    data = ReviewData(**options, target_encoding_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
     losses, targets = [], []
     with torch.no_grad():
         for batch in data.training_split_loader():
@@ -103,12 +112,12 @@ def test_a_training_file_is_not_read_as_the_test_split(run: Path, scripts_of_mod
 
 
 @pytest.mark.parametrize("method", [INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT])
-def test_attributions_have_the_evidence_in_them(method: str, run: Path) -> None:
+def test_attributions_have_the_target_encoding_in_them(method: str, run: Path) -> None:
     loaded: Any = firstlight.load(run)
     found = attributions(loaded, REVIEW, "5 stars", method=method)
     with torch.no_grad():
-        loaded.evidence.word_scores.zero_()
-        loaded.evidence.pair_scores.zero_()
+        loaded.target_encoding.word_scores.zero_()
+        loaded.target_encoding.pair_scores.zero_()
     without = attributions(loaded, REVIEW, "5 stars", method=method)
     assert found.words == ["it", "broke", ",", "and", "it", "looks", "bad", "!!!", "zyzzyva"]
     assert abs(found.scores - without.scores).max() > 1e-3
@@ -118,10 +127,10 @@ def test_a_run_that_begins_from_another_counts_for_itself(
     run: Path, scripts_of_module: Scripts, tiny_training: list[str]
 ) -> None:
     rows = ["data.max_train_rows=211", "trainer.max_steps=1", "optimizer.lr=1e-9"]
-    begun = scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE, *rows, f"init_from={run}")
+    begun = scripts_of_module.train("task=stars", *tiny_training, *TARGET_ENCODING, *rows, f"init_from={run}")
     both: list[Any] = [firstlight.load(each, checkpoint="last") for each in (run, begun)]
     one, other = both
-    assert not torch.equal(one.evidence.pair_scores, other.evidence.pair_scores)
+    assert not torch.equal(one.target_encoding.pair_scores, other.target_encoding.pair_scores)
     assert_close(one.network.projection.weight, other.network.projection.weight, atol=1e-6, rtol=0)
     assert_close(one.network.feature_projection.weight, other.network.feature_projection.weight, atol=1e-6, rtol=0)
 
@@ -131,7 +140,10 @@ def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path)
         {"text": f"word{i % 7} of {label}", "label": label} for i in range(60) for label in ("red", "green", "blue")
     ]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.evidence=true")
+    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.target_encoding=true")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "data.evidence=true requires ordered classes, but the 3 of data.labels=classes have no order" in done.stderr
+    assert (
+        "data.target_encoding=true requires ordered classes, but the 3 of data.labels=classes have no order"
+        in done.stderr
+    )

@@ -16,13 +16,13 @@ from firstlight.files.regular import regular
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class Predictions:
     """Losses and hits of a run on the units of a split: texts, sentence pairs, or pieces of a long text.
 
     rows: (units,) the number of each unit in its data, ascending. losses: (units,) the summed loss in nats. tokens:
     (units,) the number of predictions in each unit, which is 1 for a classifier. correct: (units,) the number of right
     predictions. targets, predicted: (units,) the classes of a classifier; None for other kinds. key: a hash of the
-    units and their targets; only outcomes with equal keys can be paired.
+    units and their targets; only predictions with equal keys can be paired.
     """
 
     rows: NDArray[np.int64]
@@ -64,8 +64,8 @@ DAMAGES = (  # what zipfile and NumPy raise for files that are not such archives
 COUNTS = ("rows", "tokens", "correct", "targets", "predicted")
 
 
-class UnreadableOutcomes(Exception):  # noqa: N818 (the file is damaged; the report does not fail)
-    """A file of outcomes is damaged. The message names the file and the damage."""
+class UnreadablePredictions(Exception):  # noqa: N818 (the file is damaged; the report does not fail)
+    """A file of predictions is damaged. The message names the file and the damage."""
 
 
 def key_of(rows: NDArray[np.int64], tokens: NDArray[np.int64], checksums: NDArray[np.int64]) -> str:
@@ -76,11 +76,11 @@ def key_of(rows: NDArray[np.int64], tokens: NDArray[np.int64], checksums: NDArra
     return digest.hexdigest()[:16]
 
 
-def write_outcomes(path: Path, outcomes: Outcomes) -> None:
-    """Write a file of outcomes, completely or not at all. The losses are rounded to 11 bits."""
-    arrays: dict[str, NDArray[np.generic]] = {"losses": _rounded(outcomes.losses), "key": np.array(outcomes.key)}
+def write_predictions(path: Path, predictions: Predictions) -> None:
+    """Write a file of predictions, completely or not at all. The losses are rounded to 11 bits."""
+    arrays: dict[str, NDArray[np.generic]] = {"losses": _rounded(predictions.losses), "key": np.array(predictions.key)}
     for name in COUNTS:
-        numbers = getattr(outcomes, name)
+        numbers = getattr(predictions, name)
         if numbers is not None:
             arrays[name] = numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
     content = io.BytesIO()
@@ -95,25 +95,25 @@ def _rounded(losses: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ldexp(np.round(mantissa * 2048) / 2048, exponent).astype(np.float32)
 
 
-def read_outcomes(path: Path) -> Outcomes | None:
-    """Return the outcomes of a file; None if it does not exist. Raises UnreadableOutcomes if it is damaged."""
+def read_predictions(path: Path) -> Predictions | None:
+    """Return the predictions of a file; None if it does not exist. Raises UnreadablePredictions if it is damaged."""
     where = f"{path.parent.name}/{path.name}"
     try:
         content = io.BytesIO(regular(path).read_bytes())
         with zipfile.ZipFile(content) as archive:
             if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
-                raise UnreadableOutcomes(f"{where} is larger than {MOST_BYTES:,} bytes")
+                raise UnreadablePredictions(f"{where} is larger than {MOST_BYTES:,} bytes")
         with np.load(content, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
             return _checked(found)
     except FileNotFoundError:
         return None
     except DAMAGES as error:
-        raise UnreadableOutcomes(f"{where} cannot be read ({' '.join(str(error).split())})") from error
+        raise UnreadablePredictions(f"{where} cannot be read ({' '.join(str(error).split())})") from error
 
 
-def _checked(arrays: dict[str, NDArray[np.generic]]) -> Outcomes:
-    """Return the outcomes of arrays. Raises KeyError or ValueError if one is missing, or has another size or type."""
+def _checked(arrays: dict[str, NDArray[np.generic]]) -> Predictions:
+    """Return the predictions of arrays. Raises KeyError or ValueError if one is missing or has another size or type."""
     counts = {name: arrays[name] for name in COUNTS if name in arrays}
     losses = arrays["losses"]
     sizes = {array.shape for array in (losses, *counts.values())}
@@ -124,4 +124,4 @@ def _checked(arrays: dict[str, NDArray[np.generic]]) -> Outcomes:
     if not np.isfinite(losses).all() or (tokens < 1).any() or (counts["correct"] > tokens).any():  # type: ignore[operator]
         raise ValueError("its numbers are impossible")
     whole = {name: array.astype(np.int64) for name, array in counts.items()}
-    return Outcomes(losses=losses.astype(np.float32), key=str(arrays["key"]), **whole)
+    return Predictions(losses=losses.astype(np.float32), key=str(arrays["key"]), **whole)

@@ -1,4 +1,4 @@
-"""Checks of a checkpoint before it is used: a complete card, and finite weights of the right shapes."""
+"""Checks of a checkpoint before it is used: complete metadata, and finite weights of the right shapes."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, read_checkpoint
 
 TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
 OTHER_CHECKPOINT = "use the run's other checkpoint, or train again with a lower learning rate"
@@ -56,7 +56,7 @@ OF_ALL: Checks = {  # the metadata in the checkpoint of a network of any kind
     "data_fingerprint": of_type(str),
     "class_names": unless_missing(are_names),
     "label_names": unless_missing(are_names),
-    "evidence": unless_missing(are_tensors),
+    "target_encoding": unless_missing(are_tensors),
 }
 OF_WEIGHTS: Checks = {"state_dict": are_tensors}
 OF_A_TRAINING: Checks = {  # what Lightning needs to resume
@@ -82,25 +82,25 @@ def refuse_incomplete(content: Mapping[str, Any], checks: Checks, path: Path | s
             raise UserError(f"{path}: {key} in the checkpoint is missing or broken; {TRAIN_AGAIN}")
 
 
-def kind_of(card: dict[str, Any]) -> str:
+def kind_of(metadata: dict[str, Any]) -> str:
     """Return the kind of network of a checkpoint."""
-    return str(card.get("network"))
+    return str(metadata.get("network"))
 
 
 def check_content(content: dict[str, Any], path: Path | str, of_kind: Checks) -> None:
-    """Raise UserError unless the card of a checkpoint is complete and its weights are tensors.
+    """Raise UserError unless the metadata of a checkpoint is complete and its weights are tensors.
 
-    content: the result of `read_checkpoint`; path: the file; of_kind: the checks of the card for its kind of network.
+    content: the result of `read_checkpoint`; path: the file; of_kind: the checks of the metadata for its kind.
     """
-    refuse_incomplete(content[CARD], {**OF_ALL, **of_kind}, path)
+    refuse_incomplete(content[METADATA], {**OF_ALL, **of_kind}, path)
     refuse_incomplete(content, OF_WEIGHTS, path)
-    refuse_weights_larger_than_the_file(content[CARD].get("evidence", {}), path)
+    refuse_weights_larger_than_the_file(content[METADATA].get("target_encoding", {}), path)
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
     """Return the content of a checkpoint of which only the weights and the vocabulary are used."""
     content = read_checkpoint(path)
-    refuse_incomplete(content[CARD], {"tokenizer": of_type(str)}, path)
+    refuse_incomplete(content[METADATA], {"tokenizer": of_type(str)}, path)
     refuse_incomplete(content, OF_WEIGHTS, path)
     refuse_weights_larger_than_the_file(content["state_dict"], path)
     return content
@@ -180,13 +180,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def refuse_other_readings(card: dict[str, Any] | None, loaders: Any) -> None:
-    """Raise UserError if the data module of a loader has a different vocabulary or different classes than a card."""
+def refuse_other_readings(metadata: dict[str, Any] | None, loaders: Any) -> None:
+    """Raise UserError if the data module of a loader has a different vocabulary or different classes than metadata."""
     for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
         reading = getattr(loader, "reading", None)
-        if reading is None or card is None:
+        if reading is None or metadata is None:
             continue
-        other = [name for name, value in reading().items() if not _is_same(value, card.get(name))]
+        other = [name for name, value in reading().items() if not _is_same(value, metadata.get(name))]
         if other:
             what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
             raise UserError(
@@ -196,14 +196,14 @@ def refuse_other_readings(card: dict[str, Any] | None, loaders: Any) -> None:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Return whether two values of cards are equal. Of two tables, the tensors with common names are compared."""
+    """Return whether two values of metadata are equal. Of two tables, the tensors with common names are compared."""
     if isinstance(value, dict) and isinstance(other, dict):
         return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())
     return bool(value == other)
 
 
-def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the card of a checkpoint: plain types and tensors with which the run can be read without its data.
+def metadata_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a checkpoint: plain types and tensors with which the run can be read without its data.
 
     config: `model`, the options of the network, None for a network of the user; `data`, those of the data module.
     """
@@ -212,7 +212,7 @@ def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any
         "config": {"context_length": data.options.context_length, **config},
         "network": kind,
         "tokenizer": data.tokenizer.to_json(),
-        **data.card(),
+        **data.metadata(),
         "data_source": data.source.kind.value,
         "data_fingerprint": data.source.fingerprint,
     }

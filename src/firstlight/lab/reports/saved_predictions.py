@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from firstlight.runs.summary import Run
 
 if TYPE_CHECKING:
-    from firstlight.runs.outcomes import Outcomes
+    from firstlight.runs.predictions import Predictions
 
 
-class SavedOutcomes:
+class SavedPredictions:
     """A function that returns the saved predictions of a run; None if it has none, or damaged ones.
 
     missing: the number of runs without them. damaged: the damage of the others, by the folder of the run.
@@ -19,21 +19,21 @@ class SavedOutcomes:
         self.folder = folder
         self.missing = 0
         self.damaged: dict[str, str] = {}
-        self._known: dict[str, Outcomes | None] = {}
+        self._known: dict[str, Predictions | None] = {}
 
-    def __call__(self, run: Run) -> "Outcomes | None":
+    def __call__(self, run: Run) -> "Predictions | None":
         if run.folder not in self._known:
             self._known[run.folder] = self._read(run)
         return self._known[run.folder]
 
-    def _read(self, run: Run) -> "Outcomes | None":
-        from firstlight.runs.outcomes import EVALUATED, VALIDATION, UnreadableOutcomes, read_outcomes
+    def _read(self, run: Run) -> "Predictions | None":
+        from firstlight.runs.predictions import EVALUATED, VALIDATION, UnreadablePredictions, read_predictions
 
         try:
-            found = read_outcomes(self.folder / run.folder / VALIDATION)
+            found = read_predictions(self.folder / run.folder / VALIDATION)
             if found is None:
-                found = read_outcomes(self.folder / run.folder / EVALUATED)
-        except UnreadableOutcomes as error:
+                found = read_predictions(self.folder / run.folder / EVALUATED)
+        except UnreadablePredictions as error:
             self.damaged[run.folder] = str(error)
             return None
         self.missing += found is None and not run.is_baseline

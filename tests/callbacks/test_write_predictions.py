@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 import torch
 
-from firstlight.callbacks.outcomes import PIECE, WriteOutcomes, _of_tokens, outcomes_of
+from firstlight.callbacks.write_predictions import PIECE, WritePredictions, _of_tokens, predictions_of
 from firstlight.data.tables import IGNORED, TokenBatch
 from firstlight.masked.data import MaskedBatch
-from firstlight.runs.outcomes import Outcomes, read_outcomes
+from firstlight.runs.predictions import Predictions, read_predictions
 from firstlight.translator.data import PairBatch
 
 
-def read(path: Path) -> Outcomes:
-    found = read_outcomes(path)
+def read(path: Path) -> Predictions:
+    found = read_predictions(path)
     assert found is not None
     return found
 
 
 def test_a_classifiers_file_has_the_loss_and_the_class_of_each_text(bench, judged, tmp_path: Path) -> None:
     data = bench.data()
-    trainer = bench.fit(WriteOutcomes(tmp_path / "predictions"), data=data)
+    trainer = bench.fit(WritePredictions(tmp_path / "predictions"), data=data)
     assert not (tmp_path / "predictions").exists()  # the validations of a training write nothing
     trainer.callbacks.append(judged)
     (metrics,) = trainer.validate(trainer.lightning_module, datamodule=data, verbose=False)
@@ -46,13 +46,13 @@ def test_a_text_is_divided_into_pieces_whatever_the_context_is() -> None:
     outputs = {"token_losses": losses, "predicted": targets.clone()}
     outputs["predicted"][0, 300] = 9
 
-    def cut(length: int) -> Outcomes:
+    def cut(length: int) -> Predictions:
         parts = [
             _of_tokens({name: each[:, i : i + length] for name, each in outputs.items()},
                        TokenBatch(targets[:, i : i + length], targets[:, i : i + length]))
             for i in range(0, 1200, length)
         ]  # fmt: skip
-        return outcomes_of({name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]})
+        return predictions_of({name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]})
 
     long, short = cut(400), cut(16)
     assert long.key == short.key
@@ -74,7 +74,7 @@ def test_the_padding_of_sentence_pairs_is_left_out() -> None:
         "token_losses": torch.tensor([[0.5, 0.25, 0.0], [2.0, 0.0, 0.0]]),
         "predicted": torch.tensor([[3, 9, IGNORED], [5, 1, 1]]),
     }
-    found = outcomes_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
+    found = predictions_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
     assert found.rows.tolist() == [11, 13]
     assert (found.tokens.tolist(), found.correct.tolist(), found.losses.tolist()) == ([1, 2], [1, 1], [2.0, 0.75])
 
@@ -84,14 +84,14 @@ def test_the_masked_words_of_a_text_are_summed() -> None:
     places, targets = torch.tensor([1, 4, 12]), torch.tensor([6, 7, 8])  # two in row 0, none in row 1, one in row 2
     batch = MaskedBatch(ids, ids == 0, places, targets, torch.tensor([2, 3, 5]), 15)
     outputs = {"token_losses": torch.tensor([0.5, 1.0, 2.0]), "predicted": torch.tensor([6, 1, 8])}
-    found = outcomes_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
+    found = predictions_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
     assert found.rows.tolist() == [2, 5]
     assert (found.tokens.tolist(), found.correct.tolist(), found.losses.tolist()) == ([2, 1], [1, 1], [1.5, 2.0])
 
 
 def test_steps_that_return_something_else_write_no_file(bench, tmp_path: Path, monkeypatch: Any) -> None:
     data = bench.data()
-    writing = WriteOutcomes(tmp_path / "predictions")
+    writing = WritePredictions(tmp_path / "predictions")
     trainer = bench.trainer(writing)
     module = bench.module(data)
     monkeypatch.setattr(type(module), "validation_step", lambda self, batch: None)

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.data.evidence import NgramEvidence, class_scores, num_features
+from firstlight.data.target_encoding import NgramTargetEncoding, class_scores, num_features
 
 PAD, UNKNOWN, VOCABULARY, PAIRS, SHRINKAGE = 0, 1, 13, 7, 3.0
 TEXTS = [[2, 3, 4], [2, 3, 2, 3, 5], [3, 2, 1, 4], [4], [2, 3]]
@@ -18,11 +18,11 @@ def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:
 
 def counted(
     num_classes: int, targets: list[int], num_pairs: int = PAIRS, texts: list[list[int]] = TEXTS
-) -> NgramEvidence:
-    evidence = NgramEvidence(VOCABULARY, num_pairs, num_classes, SHRINKAGE)
+) -> NgramTargetEncoding:
+    target_encoding = NgramTargetEncoding(VOCABULARY, num_pairs, num_classes, SHRINKAGE)
     token_ids, mask = padded(texts)
-    evidence.count(token_ids, mask, torch.tensor(targets))
-    return evidence
+    target_encoding.count(token_ids, mask, torch.tensor(targets))
+    return target_encoding
 
 
 def by_hand(texts: list[list[int]], targets: list[int], gram: tuple[int, ...], scores: Tensor) -> Tensor:
@@ -32,16 +32,16 @@ def by_hand(texts: list[list[int]], targets: list[int], gram: tuple[int, ...], s
     return sum((scores[targets[i]] for i in having), torch.zeros(scores.shape[1])) / (len(having) + SHRINKAGE)
 
 
-def features(evidence: NgramEvidence, token_ids: Tensor, targets: Tensor | None = None) -> Tensor:
-    return evidence(token_ids, targets) * evidence.scale
+def features(target_encoding: NgramTargetEncoding, token_ids: Tensor, targets: Tensor | None = None) -> Tensor:
+    return target_encoding(token_ids, targets) * target_encoding.scale
 
 
 @pytest.mark.parametrize(("num_classes", "targets"), [(2, [1, 0, 1, 0, 1]), (5, STARS)])
 def test_a_word_and_a_pair_have_the_shrunken_mean_of_the_texts_they_are_in(
     num_classes: int, targets: list[int]
 ) -> None:
-    evidence, scores = counted(num_classes, targets), class_scores(num_classes)
-    seen = features(evidence, torch.tensor([[2, 3, 4]]))[0]
+    target_encoding, scores = counted(num_classes, targets), class_scores(num_classes)
+    seen = features(target_encoding, torch.tensor([[2, 3, 4]]))[0]
     for place, word in enumerate([2, 3, 4]):
         assert_close(seen[place, :-1], by_hand(TEXTS, targets, (word,), scores))
     assert seen[0, -1] == 0, "nothing stands before the first word"
@@ -50,9 +50,9 @@ def test_a_word_and_a_pair_have_the_shrunken_mean_of_the_texts_they_are_in(
 
 
 def test_the_own_class_of_a_text_is_taken_out_as_if_it_had_not_been_counted() -> None:
-    evidence = counted(5, STARS)
+    target_encoding = counted(5, STARS)
     token_ids, mask = padded(TEXTS)
-    left_out = features(evidence, token_ids, torch.tensor(STARS))
+    left_out = features(target_encoding, token_ids, torch.tensor(STARS))
     for row in range(len(TEXTS)):
         others = [text for i, text in enumerate(TEXTS) if i != row]
         stars = [star for i, star in enumerate(STARS) if i != row]
@@ -64,32 +64,32 @@ def test_the_own_class_of_a_text_is_taken_out_as_if_it_had_not_been_counted() ->
 
 
 def test_a_text_that_is_alone_with_its_words_is_told_nothing() -> None:
-    evidence = counted(2, [1, 0], texts=[[2, 3], [4, 5]])
-    assert not evidence(torch.tensor([[2, 3], [4, 5]]), torch.tensor([1, 0])).any()
-    assert features(evidence, torch.tensor([[2]])).abs().sum() > 0.1
+    target_encoding = counted(2, [1, 0], texts=[[2, 3], [4, 5]])
+    assert not target_encoding(torch.tensor([[2, 3], [4, 5]]), torch.tensor([1, 0])).any()
+    assert features(target_encoding, torch.tensor([[2]])).abs().sum() > 0.1
 
 
 def test_padding_and_pairs_beside_unknown_words_say_nothing() -> None:
-    evidence = counted(2, [1, 0, 1, 0, 1])
-    seen = features(evidence, torch.tensor([[2, UNKNOWN, 3, PAD]]))[0]
+    target_encoding = counted(2, [1, 0, 1, 0, 1])
+    seen = features(target_encoding, torch.tensor([[2, UNKNOWN, 3, PAD]]))[0]
     assert not seen[:, -1].any()
     assert not seen[3].any()
 
 
 def test_the_pairs_of_most_texts_are_kept() -> None:
     texts = [[2, 3, 4], [2, 3, 4, 5], [2, 3, 5, 6], [5, 6]]
-    evidence = counted(2, [1, 1, 0, 0], num_pairs=2, texts=texts)
-    assert evidence.pair_keys.tolist() == [2 * VOCABULARY + 3, 3 * VOCABULARY + 4]
-    assert evidence.pair_texts.tolist() == [3, 2]
+    target_encoding = counted(2, [1, 1, 0, 0], num_pairs=2, texts=texts)
+    assert target_encoding.pair_keys.tolist() == [2 * VOCABULARY + 3, 3 * VOCABULARY + 4]
+    assert target_encoding.pair_texts.tolist() == [3, 2]
 
 
 def test_the_features_of_the_training_words_have_deviations_of_about_one() -> None:
     generator = torch.Generator().manual_seed(1)
     token_ids = torch.randint(2, VOCABULARY, (499, 11), generator=generator)
     targets = torch.randint(5, (499,), generator=generator)
-    evidence = NgramEvidence(VOCABULARY, 101, 5, SHRINKAGE)
-    evidence.count(token_ids, torch.ones_like(token_ids, dtype=torch.bool), targets)
-    assert_close(evidence(token_ids).square().mean(dim=(0, 1)).sqrt(), torch.ones(3), atol=0.3, rtol=0)
+    target_encoding = NgramTargetEncoding(VOCABULARY, 101, 5, SHRINKAGE)
+    target_encoding.count(token_ids, torch.ones_like(token_ids, dtype=torch.bool), targets)
+    assert_close(target_encoding(token_ids).square().mean(dim=(0, 1)).sqrt(), torch.ones(3), atol=0.3, rtol=0)
 
 
 def test_the_scores_of_classes_are_their_height_and_how_extreme_they_are() -> None:
@@ -99,12 +99,12 @@ def test_the_scores_of_classes_are_their_height_and_how_extreme_they_are() -> No
 
 
 def test_a_table_is_read_as_it_was_written() -> None:
-    evidence = counted(5, STARS)
-    again = NgramEvidence.from_table(evidence.table(), VOCABULARY, 5)
+    target_encoding = counted(5, STARS)
+    again = NgramTargetEncoding.from_table(target_encoding.table(), VOCABULARY, 5)
     token_ids, _ = padded(TEXTS)
-    assert evidence(token_ids).shape[-1] == num_features(5)
+    assert target_encoding(token_ids).shape[-1] == num_features(5)
     for targets in (None, torch.tensor(STARS)):
-        assert torch.equal(again(token_ids, targets), evidence(token_ids, targets))
+        assert torch.equal(again(token_ids, targets), target_encoding(token_ids, targets))
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_a_table_is_read_as_it_was_written() -> None:
 def test_a_table_of_something_else_is_refused(change: dict[str, Tensor | None], message: str) -> None:
     table = counted(5, STARS).table() | change
     with pytest.raises(ValueError, match=message):
-        NgramEvidence.from_table({name: each for name, each in table.items() if each is not None}, VOCABULARY, 5)
+        NgramTargetEncoding.from_table({name: each for name, each in table.items() if each is not None}, VOCABULARY, 5)

@@ -16,8 +16,8 @@ from firstlight.data import CharacterData, ReviewData
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification, Generation
-from firstlight.lit.cards import refuse_other_state
-from firstlight.lit.checkpoint import CARD, STAMP
+from firstlight.lit.checkpoint import METADATA, STAMP
+from firstlight.lit.metadata import refuse_other_state
 from firstlight.runs.identity import refuse_other_config
 from firstlight.training.initialize import initialize_from
 
@@ -26,7 +26,7 @@ Content = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cards")
+    return tmp_path_factory.mktemp("metadata")
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,10 @@ def generator(folder: Path) -> Generation:
 
 
 def content_of(module: Any) -> Content:
-    assert module.card is not None
-    card = {**STAMP, **copy.deepcopy(module.card)}
+    assert module.metadata is not None
+    metadata = {**STAMP, **copy.deepcopy(module.metadata)}
     training = {"global_step": 3, "epoch": 1, "loops": {}, "callbacks": {}, "optimizer_states": [], "lr_schedulers": []}
-    return {CARD: card, "state_dict": dict(module.state_dict()), **training}
+    return {METADATA: metadata, "state_dict": dict(module.state_dict()), **training}
 
 
 @pytest.fixture
@@ -67,23 +67,23 @@ def written(tmp_path: Path) -> Callable[[Content], Path]:
 
 
 def without(key: str) -> Callable[[Content], object]:
-    return lambda content: content[CARD].pop(key)
+    return lambda content: content[METADATA].pop(key)
 
 
-def card(**values: Any) -> Callable[[Content], object]:
-    return lambda content: content[CARD].update(values)
+def metadata(**values: Any) -> Callable[[Content], object]:
+    return lambda content: content[METADATA].update(values)
 
 
 def config(**values: Any) -> Callable[[Content], object]:
-    return lambda content: content[CARD]["config"].update(values)
+    return lambda content: content[METADATA]["config"].update(values)
 
 
 def data(**values: Any) -> Callable[[Content], object]:
-    return lambda content: content[CARD]["config"]["data"].update(values)
+    return lambda content: content[METADATA]["config"]["data"].update(values)
 
 
 def model(**values: Any) -> Callable[[Content], object]:
-    return lambda content: content[CARD]["config"]["model"].update(values)
+    return lambda content: content[METADATA]["config"]["model"].update(values)
 
 
 def weight(name: str, value: Any) -> Callable[[Content], object]:
@@ -94,10 +94,10 @@ BIAS = "network.head.outputs.bias"
 
 
 def renumbered(content: Content) -> None:
-    tokenizer = json.loads(content[CARD]["tokenizer"])
+    tokenizer = json.loads(content[METADATA]["tokenizer"])
     words = tokenizer["model"]["vocab"]
     words[max(words, key=words.__getitem__)] = 10**6
-    content[CARD]["tokenizer"] = json.dumps(tokenizer)
+    content[METADATA]["tokenizer"] = json.dumps(tokenizer)
 
 
 def diverged(content: Content) -> None:
@@ -105,9 +105,9 @@ def diverged(content: Content) -> None:
 
 
 def without_unknown(content: Content) -> None:
-    tokenizer = json.loads(content[CARD]["tokenizer"])
+    tokenizer = json.loads(content[METADATA]["tokenizer"])
     tokenizer["model"] |= {"unk_token": "[NONE]"}
-    content[CARD]["tokenizer"] = json.dumps(tokenizer)
+    content[METADATA]["tokenizer"] = json.dumps(tokenizer)
 
 
 def quantized(content: Content) -> None:
@@ -121,14 +121,14 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no config": (without("config"), r"config in the checkpoint is missing"),
     "no fingerprint": (without("data_fingerprint"), r"data_fingerprint in the checkpoint is missing"),
     "no classes": (without("class_names"), r"class_names in the checkpoint is missing"),
-    "config is a list": (card(config=[1]), r"config in the checkpoint is missing or broken"),
-    "another network": (card(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
+    "config is a list": (metadata(config=[1]), r"config in the checkpoint is missing or broken"),
+    "another network": (metadata(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
     "no data": (config(data=None), r"data in the checkpoint is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint is missing"),
     "true for a number": (model(context_length=True), r"model.context_length=True must not be true or false"),
     "a list for a truth value": (model(causal=[None]), r"built by this version: model.causal=\[None\] must be true or"),
-    "tokenizer is not JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
+    "tokenizer is not JSON": (metadata(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
     "dim": (model(dim=10**6), r"has the shape \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
     "dim beyond all": (model(dim=10**12), r"model.dim=1000000000000 is more than the 10000000"),
@@ -153,7 +153,10 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
         r"state_dict in the checkpoint is missing or broken",
     ),
     "unknown token": (without_unknown, r"the saved tokenizer is broken \(ValueError: its vocabulary has no \[NONE\]"),
-    "later": (card(version="1.0"), r"best\.ckpt was written by firstlight 1\.0, this is .*; install firstlight 1\.0"),
+    "later": (
+        metadata(version="1.0"),
+        r"best\.ckpt was written by firstlight 1\.0, this is .*; install firstlight 1\.0",
+    ),
     "one number for many": (
         weight(BIAS, torch.zeros(1).expand(5)),
         r"head\.outputs\.bias has more numbers than the file",
@@ -214,11 +217,11 @@ def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line
     classifier: Classification, generator: Generation, written: Callable[[Content], Path]
 ) -> None:
     content = content_of(generator)
-    content[CARD].pop("separator_id")
+    content[METADATA].pop("separator_id")
     with pytest.raises(UserError, match="separator_id in the checkpoint is missing"):
         firstlight.load(written(content))
     content = content_of(classifier)
-    content[CARD]["tokenizer"] = generator.card["tokenizer"]  # type: ignore[index]
+    content[METADATA]["tokenizer"] = generator.metadata["tokenizer"]  # type: ignore[index]
     with pytest.raises(UserError, match="a classifier does not support a CharacterTokenizer"):
         firstlight.load(written(content))
 
@@ -258,7 +261,7 @@ def test_a_training_does_not_go_on_from_a_state_that_is_not_its_own(
         refuse_other_state(open_checkpoint(path), classifier, path)
 
 
-def test_a_card_is_compared_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_is_compared_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpolation in the configuration of a checkpoint is not resolved, not even in a message."""
     from omegaconf import OmegaConf
 

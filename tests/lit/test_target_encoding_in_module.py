@@ -1,4 +1,4 @@
-"""The counted evidence in a data module, in the card of a checkpoint, and in another data module."""
+"""The target encoding in a data module, in the metadata of a checkpoint, and in another data module."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.classifier.run import evidence_of
+from firstlight.classifier.run import target_encoding_of
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification
-from firstlight.lit.cards import refuse_other_readings
-from firstlight.lit.checkpoint import CARD
+from firstlight.lit.checkpoint import METADATA
+from firstlight.lit.metadata import refuse_other_readings
 from firstlight.lit.networks import build_network
 from firstlight.networks import ClassifierConfig
 
@@ -30,7 +30,7 @@ def write(path: Path, shift: int = 0) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("evidence")
+    return tmp_path_factory.mktemp("target_encoding")
 
 
 def reviews(path: Path, **options: Any) -> ReviewData:
@@ -40,7 +40,7 @@ def reviews(path: Path, **options: Any) -> ReviewData:
 
 @pytest.fixture(scope="module")
 def data(folder: Path) -> ReviewData:
-    return reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11)
+    return reviews(write(folder / "rows.csv"), target_encoding=True, target_encoding_pairs=11)
 
 
 @pytest.fixture(scope="module")
@@ -48,42 +48,46 @@ def module(data: ReviewData) -> Classification:
     return Classification.for_data(data, dim=8, num_heads=2)
 
 
-def test_the_card_has_the_table_and_the_network_nothing_but_weights(module: Classification, data: ReviewData) -> None:
-    assert data.evidence is not None
-    assert module.card is not None
-    assert set(module.card["evidence"]) == set(data.evidence.table())
+def test_the_metadata_has_the_table_and_the_network_nothing_but_weights(
+    module: Classification, data: ReviewData
+) -> None:
+    assert data.target_encoding is not None
+    assert module.metadata is not None
+    assert set(module.metadata["target_encoding"]) == set(data.target_encoding.table())
     assert {name for name, _ in module.network.named_buffers()} <= {"positions.table"}
     for batch in data.train_dataloader():
-        assert not torch.equal(batch.features, data.evidence(batch.token_ids))
+        assert not torch.equal(batch.features, data.target_encoding(batch.token_ids))
 
 
 @pytest.mark.parametrize(("shift", "are_counted"), [(0, True), (1, False)], ids=["the same", "other"])
-def test_a_module_is_trained_further_on_data_with_its_own_evidence(
+def test_a_module_is_trained_further_on_data_with_its_own_target_encoding(
     shift: int, are_counted: bool, module: Classification, data: ReviewData, folder: Path
 ) -> None:
     further = reviews(write(folder / f"further_{shift}.csv", shift))
     further.use_vocabulary_of(module)
     further.ensure_setup()
-    assert further.evidence is not None
-    for name, expected in module.card["evidence"].items():
-        assert torch.equal(further.evidence.table()[name], expected)
+    assert further.target_encoding is not None
+    for name, expected in module.metadata["target_encoding"].items():
+        assert torch.equal(further.target_encoding.table()[name], expected)
     batch = next(iter(further.train_dataloader()))
     own = batch.targets if are_counted else None
-    assert torch.equal(batch.features, further.evidence(batch.token_ids, own))
+    assert torch.equal(batch.features, further.target_encoding(batch.token_ids, own))
     batch = next(iter(further.val_dataloader()))
-    assert torch.equal(batch.features, further.evidence(batch.token_ids))
+    assert torch.equal(batch.features, further.target_encoding(batch.token_ids))
 
 
-def test_data_with_other_evidence_is_refused(module: Classification, folder: Path) -> None:
-    other = reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11, evidence_shrinkage=1.0)
+def test_data_with_other_target_encoding_is_refused(module: Classification, folder: Path) -> None:
+    other = reviews(
+        write(folder / "rows.csv"), target_encoding=True, target_encoding_pairs=11, target_encoding_shrinkage=1.0
+    )
     other.ensure_setup()
-    with pytest.raises(UserError, match="the data does not have the evidence that the network was trained with"):
-        refuse_other_readings(module.card, other.val_dataloader())
+    with pytest.raises(UserError, match="the data does not have the target encoding that the network was trained with"):
+        refuse_other_readings(module.metadata, other.val_dataloader())
 
 
 def test_a_network_of_ones_own_must_take_the_features() -> None:
     config = ClassifierConfig(_target_="firstlight.classifier.bag_of_words.BagOfWords")
-    with pytest.raises(UserError, match=r"data.evidence=true requires a network with the argument num_features"):
+    with pytest.raises(UserError, match=r"data.target_encoding=true requires a network with the argument num_features"):
         build_network(config, vocab_size=13, num_classes=5, num_features=3)
 
 
@@ -97,21 +101,27 @@ def test_a_network_of_ones_own_that_takes_no_features_reads_batches_without() ->
 
 
 BROKEN: dict[str, tuple[Change, str]] = {
-    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint is missing or broken"),
+    "a number": (
+        lambda metadata: metadata.update(target_encoding=3),
+        "target_encoding in the checkpoint is missing or broken",
+    ),
     "a list": (
-        lambda card: card["evidence"].update(scale=[1.0]),
-        "evidence in the checkpoint is missing or broken",
+        lambda metadata: metadata["target_encoding"].update(scale=[1.0]),
+        "target_encoding in the checkpoint is missing or broken",
     ),
     "one number for many": (
-        lambda card: card["evidence"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
+        lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
         "word_scores has more numbers than the file",
     ),
     "another vocabulary": (
-        lambda card: card["evidence"].update(word_scores=torch.zeros(3, 2)),
+        lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(3, 2)),
         r"is broken \(word_scores must be a tensor of type torch.float32 and shape",
     ),
-    "no pairs": (lambda card: card["evidence"].pop("pair_keys"), r"is broken \(pair_keys must be"),
-    "no table": (lambda card: card.pop("evidence"), "the network that its metadata describes has no weight"),
+    "no pairs": (lambda metadata: metadata["target_encoding"].pop("pair_keys"), r"is broken \(pair_keys must be"),
+    "no table": (
+        lambda metadata: metadata.pop("target_encoding"),
+        "the network that its metadata describes has no weight",
+    ),
 }
 
 
@@ -120,11 +130,11 @@ def test_a_broken_table_in_a_checkpoint_is_one_line(case: str, module: Classific
     change, message = BROKEN[case]
     content: dict[str, Any] = {"state_dict": module.state_dict()}
     module.on_save_checkpoint(content)
-    content[CARD]["evidence"] = dict(content[CARD]["evidence"])
-    change(content[CARD])
+    content[METADATA]["target_encoding"] = dict(content[METADATA]["target_encoding"])
+    change(content[METADATA])
     torch.save(content, tmp_path / "broken.ckpt")
     with pytest.raises(UserError, match=message) as raised:
         Classification.load_from_checkpoint(tmp_path / "broken.ckpt")
-        card = open_checkpoint(tmp_path / "broken.ckpt")[CARD]
-        evidence_of(card, module.tokenizer.vocab_size, tmp_path / "broken.ckpt")
+        metadata = open_checkpoint(tmp_path / "broken.ckpt")[METADATA]
+        target_encoding_of(metadata, module.tokenizer.vocab_size, tmp_path / "broken.ckpt")
     assert "\n" not in str(raised.value)

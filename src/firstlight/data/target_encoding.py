@@ -12,7 +12,7 @@ NO_PAIR = torch.iinfo(torch.int64).max  # fills unused entries of the table
 AT_LEAST = 2  # texts that a pair must occur in: without its only text, a pair has no mean
 
 
-class NgramEvidence(nn.Module):
+class NgramTargetEncoding(nn.Module):
     """Features of each token: the mean class of the training texts with the word, and of those with the pair.
 
     A pair is a word and the word before it. The mean of few texts is shrunk towards the middle, sum / (texts +
@@ -42,25 +42,25 @@ class NgramEvidence(nn.Module):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Tensor], vocab_size: int, num_classes: int) -> Self:
-        """Return the evidence from the tensors that `table` returned.
+        """Return the target encoding from the tensors that `table` returned.
 
         Raises ValueError if a tensor has the wrong shape or type, or is not finite.
         """
         for name, ndim in (("pair_keys", 1), ("shrinkage", 0)):
             if name not in table or table[name].ndim != ndim:
                 raise ValueError(f"{name} must be a tensor of {ndim} dimensions")
-        evidence = cls(vocab_size, len(table["pair_keys"]), num_classes, float(table["shrinkage"]))
-        for name, own in evidence.table().items():
+        target_encoding = cls(vocab_size, len(table["pair_keys"]), num_classes, float(table["shrinkage"]))
+        for name, own in target_encoding.table().items():
             given = table.get(name)
             if given is None or given.shape != own.shape or given.dtype != own.dtype or not own.numel():
                 raise ValueError(f"{name} must be a tensor of type {own.dtype} and shape {tuple(own.shape)}")
             if not torch.isfinite(given).all():
                 raise ValueError(f"{name} is not finite")
             own.copy_(given)
-        return evidence
+        return target_encoding
 
     def table(self) -> dict[str, Tensor]:
-        """Return the counted tensors by name, as the card of a checkpoint stores them."""
+        """Return the counted tensors by name, as the metadata of a checkpoint stores them."""
         return {**self.state_dict(), "shrinkage": torch.tensor(self.shrinkage, dtype=torch.float64)}
 
     @property

@@ -8,29 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.runs import outcomes as module
-from firstlight.runs.outcomes import Outcomes, UnreadableOutcomes, key_of, read_outcomes, write_outcomes
+from firstlight.runs import predictions as module
+from firstlight.runs.predictions import Predictions, UnreadablePredictions, key_of, read_predictions, write_predictions
 
 
-def some(count: int = 5, **changes: Any) -> Outcomes:
+def some(count: int = 5, **changes: Any) -> Predictions:
     rows = np.arange(count) * 3
     losses = np.linspace(0.1, 7, count, dtype=np.float32)
     given = {"tokens": np.full(count, 400), "correct": np.arange(count) * 70, "key": key_of(rows, rows, rows)}
-    return Outcomes(rows=rows, losses=losses, **(given | changes))
+    return Predictions(rows=rows, losses=losses, **(given | changes))
 
 
 def test_a_file_has_what_was_written_and_is_small(tmp_path: Path) -> None:
     path = tmp_path / "predictions" / "validation.npz"
     written = some(2500, tokens=np.ones(2500, int), correct=np.arange(2500) % 2, predicted=np.arange(2500) % 5)
-    write_outcomes(path, written)
-    found = read_outcomes(path)
+    write_predictions(path, written)
+    found = read_predictions(path)
     assert found is not None
     for name in ("rows", "tokens", "correct", "predicted"):
         assert getattr(found, name).tolist() == getattr(written, name).tolist()
     assert np.allclose(found.losses, written.losses, rtol=0.0005)
     assert (found.key, found.targets) == (written.key, None)
     assert path.stat().st_size < 10 * 2500
-    assert read_outcomes(tmp_path / "missing.npz") is None
+    assert read_predictions(tmp_path / "missing.npz") is None
 
 
 def test_other_units_have_another_key() -> None:
@@ -58,19 +58,19 @@ DAMAGES = {
 def test_a_damaged_file_is_named(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "validation.npz"
     np.savez(path, **DAMAGES[kind])
-    with pytest.raises(UnreadableOutcomes, match=r"validation\.npz cannot be read"):
-        read_outcomes(path)
+    with pytest.raises(UnreadablePredictions, match=r"validation\.npz cannot be read"):
+        read_predictions(path)
 
 
 def test_a_file_that_is_cut_short_or_too_large_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "validation.npz"
     np.savez(path, **arrays())
     monkeypatch.setattr(module, "MOST_BYTES", 100)
-    with pytest.raises(UnreadableOutcomes, match="is larger than 100 bytes"):
-        read_outcomes(path)
+    with pytest.raises(UnreadablePredictions, match="is larger than 100 bytes"):
+        read_predictions(path)
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(UnreadableOutcomes, match="cannot be read"):
-        read_outcomes(path)
+    with pytest.raises(UnreadablePredictions, match="cannot be read"):
+        read_predictions(path)
 
 
 class Trap:
@@ -86,6 +86,6 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     np.savez(content, **arrays(), targets=np.array([Trap()], dtype=object), allow_pickle=True)
     assert pickle.dumps(Trap())
     Path("validation.npz").write_bytes(content.getvalue())
-    with pytest.raises(UnreadableOutcomes, match="cannot be read"):
-        read_outcomes(Path("validation.npz"))
+    with pytest.raises(UnreadablePredictions, match="cannot be read"):
+        read_predictions(Path("validation.npz"))
     assert not Path("trapped").exists()
