@@ -79,7 +79,7 @@ def test_every_part_of_a_kind_is_found(kind: Kind) -> None:
     assert all(kind.get(module) for module in ("run", "module", "panel"))
     assert kind.has("baseline") == (kind.baseline is not None)
     functions = [("baseline", "fit"), ("dashboard", "sections"), ("teacher", "distillation_target")]
-    functions = [each for each in functions if kind.has(each[0])] + [("figures", each.name) for each in kind.figures]
+    functions = [each for each in functions if kind.has(each[0])]
     assert all(callable(kind.function(*each)) for each in functions)
     assert issubclass(kind.model, kind.get("module").config_type)
     assert kind_of_saved({field.name: None for field in fields(kind.model)}) is kind

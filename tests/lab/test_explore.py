@@ -17,7 +17,6 @@ from matplotlib.image import imread
 
 from firstlight.commands.explore import shows_sample
 from firstlight.data.options import SourceKind
-from firstlight.figures import style
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.tokens import OPINION_NOTE, drawn_words
@@ -106,11 +105,6 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
     assert notes.count("the text is from the validation split") == 1
 
 
-def test_only_the_captions_of_figures_of_stars_name_stars() -> None:
-    named = {each.name for each in drawings() if re.search(r"\bstars?\b", each.caption)}
-    assert named == {"probability_per_star"}
-
-
 @pytest.mark.parametrize("is_asked_for", [True, False])
 def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
     is_asked_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -159,37 +153,12 @@ def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> 
     assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
 
 
-OF_TEXT = ["statistics", "characters", "passages", "vocabulary", "next_token", "loss_per_position", "surprise"]
-OF_TEXT += ["attention", "attention_head", "attention_recent", *INSIDE]
+OF_TEXT = ["attention_recent", "characters", "loss_per_position", "next_token", "passages", "statistics", "surprise"]
 
 
-def drawn_without_svg(generator: Path, scripts: Scripts, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
-    """Return the names of the figures of a generator, without writing SVGs. The test of a classifier reads those."""
-    save = style.save
-    monkeypatch.setattr(style, "save", lambda figure, path: path if path.suffix == ".svg" else save(figure, path))
-    explored(scripts, str(generator), *options)
-    return drawn(generator)
-
-
-def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
-    own_figures = sorted(set(OF_TEXT) - set(OF_SENTIMENT))
-    assert drawn_without_svg(generator, scripts, monkeypatch, "--figures", *own_figures) == own_figures
-
-
-# The tests of a classifier draw the figures that classifiers also have, and the test above draws the others.
-# test_traits_say_what_fits checks which figures a run has.
-@pytest.mark.slow
-def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
-    assert drawn_without_svg(generator, scripts, monkeypatch) == sorted(OF_TEXT)
-
-
-@pytest.mark.slow  # test_traits_say_what_fits checks which figures fit; the other runs of this file draw each of them
-def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
-    sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
-    run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
-    figures = ["lengths", "next_token", "surprise", "embeddings", "attention_recent"]
-    explored(scripts, str(run), "--figures", *figures)
-    assert drawn(run) == sorted(figures)
+def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, scripts: Scripts) -> None:
+    explored(scripts, str(generator), "--figures", *OF_TEXT)
+    assert drawn(generator) == OF_TEXT
 
 
 def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Scripts) -> None:
@@ -222,10 +191,6 @@ def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scri
     assert own.name.encode() in content
 
 
-def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, scripts: Scripts) -> None:
-    assert "--log: the run's loggers (csv) cannot show figures" in refused(scripts, str(own), "--log")
-
-
 @pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
 def test_two_runs_are_compared_and_named_by_what_differs(
     own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
@@ -236,22 +201,6 @@ def test_two_runs_are_compared_and_named_by_what_differs(
     assert "dropout=0.3, training" in svg
     assert "dropout=0.0, validation" in svg
     assert "the runs differ in dropout, seed\n" in notes
-
-
-@pytest.mark.slow  # 1.8 s; test_terminal.py and test_train.py check it of a training
-def test_a_run_of_the_sample_says_so_everywhere(own: Path, scripts: Scripts) -> None:
-    import torch
-
-    for path in (own / "checkpoints").glob("*.ckpt"):
-        checkpoint = torch.load(path, weights_only=True)
-        checkpoint["firstlight"]["data_source"] = "sample"
-        torch.save(checkpoint, path)
-    done = scripts.run("explore", str(own), "--figures", "curves", "embeddings")
-    assert "GENERATED SAMPLE" in done.stdout
-    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
-    assert page.count("Generated sample.") == 2
-    assert page.count("GENERATED SAMPLE") == 1 + 2  # at the top, and in the heading of every figure
-    assert "GENERATED SAMPLE" in (own / "figures" / "curves.svg").read_text(encoding="utf-8")
 
 
 def lose_data(run: Path, reviews: Path) -> None:
@@ -325,20 +274,6 @@ def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts
     assert "history.jsonl is missing or contains no metrics" in done.stderr
 
 
-def test_other_data_than_that_of_training_is_not_taken_for_it(
-    own: Path, scripts: Scripts, reviews_folder: Path, tmp_path: Path
-) -> None:
-    import torch
-
-    for path in (own / "checkpoints").glob("*.ckpt"):
-        checkpoint = torch.load(path, weights_only=True)
-        checkpoint["firstlight"]["data_fingerprint"] = "another"
-        torch.save(checkpoint, path)
-    done = scripts.run("explore", str(own), "--figures", "confusion_matrix")
-    assert done.returncode == 2
-    assert "the run was trained on other data than" in done.stderr
-
-
 def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_folder: Path) -> None:
     done = scripts.run("explore", "--task", "stars", "--data.path", str(reviews_folder))
     assert done.returncode == 0, done.stderr
@@ -373,7 +308,8 @@ def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
         (["nowhere"], "nowhere: the run folder does not exist"),
         (["--task", "star"], "--task star: this task does not exist; there are"),
         (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
-        (["--task", "stars", "--log"], "--log requires a run, which has loggers"),
+        (["RUN", "--log"], "--log: the run's loggers (csv) cannot show figures"),
+        (["--task", "stars", "--log"], "--log requires a run, and --task stars draws only data"),
         (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
         (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
         (["--task", "names", "--data.text-column", "a"], "--data.text-column does not apply to --task names"),
@@ -420,6 +356,7 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
     for drawing in drawings():
         assert callable(getattr(import_module(drawing.module), drawing.name))
         assert len(drawing.caption) > 80
+        assert (" stars" in drawing.caption) == (drawing.name == "probability_per_star"), "true of any classes"
 
 
 @pytest.mark.parametrize(

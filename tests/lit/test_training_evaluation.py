@@ -13,7 +13,7 @@ from firstlight.callbacks import Accuracy, ReseedEveryStep, TrainingEvaluation
 from firstlight.data import CharacterData, ReviewData
 from firstlight.data.batches import TrainingBatches
 from firstlight.errors import UserError
-from firstlight.lab.explore.training import _curve
+from firstlight.lab.explore.training import Line, curve_of
 from firstlight.lit import Classification, Generation, Training
 
 WORDS = ["awful", "weak", "fine", "good", "great"]
@@ -161,7 +161,8 @@ def test_it_needs_a_data_module(tmp_path: Path) -> None:
 
 def test_curves_show_the_evaluation_in_place_of_the_means_over_steps() -> None:
     history = [{"step": 4, "train/loss": 3.0}, {"step": 9, "train/loss": 2.0, "train/eval_loss": 1.5}]
-    drawn = _curve(history, "train", "loss", "training", "tab:blue")
+    line = Line(history, "train", "training", "tab:blue")
+    drawn = curve_of(line, "loss")
     assert drawn is not None
     assert (drawn.steps.tolist(), drawn.values.tolist()) == ([9], [1.5])
-    assert _curve(history, "train", "accuracy", "training", "tab:blue") is None
+    assert curve_of(line, "accuracy") is None

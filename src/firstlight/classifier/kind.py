@@ -8,47 +8,9 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.kind import Drawing, Kind
+from firstlight.kind.kind import Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 from firstlight.text.options import PAIR_SEPARATOR
-
-FIGURES = (
-    Drawing(
-        "confusion_matrix",
-        "Confusion matrix of the validation split, as counts and as percentages: rows are true classes, columns are "
-        "predicted classes. Correct predictions are on the diagonal, and confused classes are the "
-        "large numbers elsewhere.",
-    ),
-    Drawing(
-        "probability_per_star",
-        "Histograms of the predicted probability of a positive review (x axis) for each true number of stars, on the "
-        "validation split. A binary model is not trained on reviews with 3 stars, and their probabilities should be "
-        "between those of the other reviews.",
-        "stars",
-    ),
-    Drawing(
-        "predicted_per_class",
-        "Shares of the predicted classes (x axis) for each true class (y axis), on the validation split. Outlined bars "
-        "are correct predictions and should be wide; the other bars show with which classes a class is confused.",
-    ),
-    Drawing(
-        "calibration",
-        "Accuracy against confidence, and the number of predictions in each bin, on the validation split. Below the "
-        "dashed line, the run is overconfident; the expected calibration error is the mean length of the orange lines, "
-        "weighted by the number of predictions.",
-    ),
-    Drawing(
-        "mistakes",
-        "The validation texts with the most confident wrong predictions. Read them before you change the model: some "
-        "have a wrong label, some are ironic, and some are cut before the verdict.",
-    ),
-    Drawing(
-        "attributions",
-        "Contribution of each word to the log-odds of the predicted class, compared with an unknown word in its place: "
-        "blue supports the class, red contradicts it. Look for words that should not matter.",
-        "one_text",
-    ),
-)
 
 
 @dataclass
@@ -116,7 +78,6 @@ KIND = Kind(
     metrics=metrics,
     command="predict",
     example=example,
-    figures=FIGURES,
     baseline="tfidf",
     teachers=("tfidf",),
 )

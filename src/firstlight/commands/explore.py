@@ -13,18 +13,17 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.kind import Drawing
 from firstlight.kind.load import load, run_for
 from firstlight.kind.registry import KINDS, OWN, kind_of_saved
 from firstlight.kind.results import NothingToDrawError
-from firstlight.lab.explore.catalog import check_names, choose, drawings, traits_of
+from firstlight.lab.explore.catalog import Drawing, check_names, choose, drawings, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
 
 if TYPE_CHECKING:
     from firstlight.kind.subject import Subject
-    from firstlight.lab.explore.page import Page, Shown
+    from firstlight.lab.explore.page import Page
 
 NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
 FIGURES = f"Names of figures; by default all that apply to the run or task: {NAMES}."
@@ -111,46 +110,40 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
     if options.log:
-        from firstlight.lab.explore.publish import check_loggers
+        from firstlight.lab.explore.publish import loggers_of, publish
 
-        check_loggers(config)
+        loggers_of(config)
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     if loaded.kind != kind.name:
-        other_noun = KINDS[loaded.kind].noun
+        found = KINDS[loaded.kind].noun
         raise UserError(
-            f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {other_noun}; restore one"
+            f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}; restore one"
         )
-    compared = None if other is None else load(str(other.path))
     subject = Subject(
-        *(loaded.config, loaded, compared, options.text, options.block, options.head),
+        loaded.config,
+        loaded,
+        None if other is None else load(str(other.path)),
+        *(options.text, options.block, options.head),
         data_changes=options.data,
         log_dir=options.log_dir,
     )
     record = folder.read()
-    page = Page(
-        folder.path / "figures",
-        f"{record.get('task')}, {record.get('model')}",
-        f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters",
-        is_sample=shows_sample(subject),
-        is_trained_on_sample=subject.is_sample,
-    )
-    shown = draw(drawings, subject, page, options.figures)
+    title = f"{record.get('task')}, {record.get('model')}"
+    where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
+    page = Page(folder.path / "figures", title, where, shows_sample(subject), subject.is_sample)
+    draw(drawings, subject, page, options.figures)
     if options.log:
-        from firstlight.lab.explore.publish import publish
-
-        publish(shown, config, record, folder, is_sample=page.sample_note is not None)
+        publish(page, config, record, folder)
     return finish(page)
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "compare", "block", "head"):
-        if getattr(options, name) is not None:
+    for name in ("text", "compare", "block", "head", "log"):
+        if getattr(options, name) not in (None, False):
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
-    if options.log:
-        raise UserError("--log requires a run, which has loggers, and --task has none; omit the option")
     from firstlight.config.checks import compose_task
 
     assert options.task is not None
@@ -165,7 +158,7 @@ def _explore_task(options: ExploreOptions) -> Path:
     from firstlight.lab.explore.page import Page
 
     subject = Subject(config, data_node=composed.data, log_dir=options.log_dir)
-    page = Page(folder, f"The data of {options.task}", "", is_sample=subject.is_sample)
+    page = Page(folder, f"The data of {options.task}", "", subject.is_sample)
     draw(drawings, subject, page, options.figures)
     return finish(page)
 
@@ -180,22 +173,17 @@ def config_of_network(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def draw(drawings: list[Drawing], subject: "Subject", page: "Page", asked: list[str]) -> "list[Shown]":
+def draw(drawings: list[Drawing], subject: "Subject", page: "Page", asked: list[str]) -> None:
     """Draw and save the figures one by one. asked: the names given. Raises UserError if none of them can be drawn."""
-    failed: list[NothingToDrawError] = []
     for drawing in drawings:
         try:
-            drawn = drawing.draw(subject)
+            page.add(drawing, drawing.draw(subject), is_asked_for=drawing.name in asked)
         except NothingToDrawError as error:
-            failed.append(error)
-            page.leave_out(drawing, str(error))
-            continue
-        page.add(drawing, drawn, is_asked_for=drawing.name in asked)
-    if failed and not page.shown:
-        raise UserError(f"nothing can be drawn: {failed[0]}")
-    for name, reason in page.left_out:
+            page.left_out[drawing.name] = str(error)
+    if not page.shown:
+        raise UserError(f"nothing can be drawn: {next(iter(page.left_out.values()), 'no figure applies')}")
+    for name, reason in page.left_out.items():
         note(f"{name} is not drawn: {reason}")
-    return page.shown
 
 
 def finish(page: "Page") -> Path:

@@ -9,26 +9,8 @@ from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import check_path
 from firstlight.generator.options import GeneratorConfig
-from firstlight.kind.kind import Drawing, Kind
+from firstlight.kind.kind import Kind
 from firstlight.kind.top_level import DataNode, ModelNode
-
-FIGURES = (
-    Drawing(
-        "next_token",
-        "Probabilities of the next token after the prompt (x axis), with the most likely token on top. One long bar "
-        "means that the run is certain; many bars of similar length mean that many tokens are possible.",
-    ),
-    Drawing(
-        "loss_per_position",
-        "Mean loss on the validation text (y axis) against the number of visible tokens (x axis). Where the curve is "
-        "flat, a longer context does not reduce the loss.",
-    ),
-    Drawing(
-        "surprise",
-        "A text in which darker characters have a higher surprise, in bits per character. Words usually start dark and "
-        "end light, and a repeated name is lighter if its first occurrence is in the context.",
-    ),
-)
 
 
 @dataclass
@@ -70,6 +52,5 @@ KIND = Kind(
     metrics=metrics,
     command="generate",
     example=lambda config: "--num-samples 3 --tokens 300 --temperature 0.8",  # noqa: ARG005
-    figures=FIGURES,
     baseline="ngrams",
 )

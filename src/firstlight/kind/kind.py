@@ -9,6 +9,7 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `module.py` | the LightningModule, a subclass of `firstlight.lit.Training` |
 | `panel.py`, `panel.html` | the subclass of `Panel` (kind/panels/panel.py) for the playground, and the form above it |
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
+| `figures.yaml` | the name, the caption and the needs of each figure (lab/explore/catalog.py) |
 | `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
 | `teacher.py` | `distillation_target(named, data, options)` (kind/teachers.py), if the kind has its own |
 | `dashboard.py` | `sections()`, additional sections of the W&B workspace, if there are some |
@@ -24,28 +25,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from firstlight.kind.results import Drawn
 from firstlight.networks.config import TransformerConfig
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """Figure of `explore`, drawn by the function `name` of a module, which accepts a `Subject` and returns a `Drawn`.
-
-    caption: describes the figure and what to look for. needs: the required traits of the run or task, separated by
-    spaces, such as the name of a kind (`traits_of` in lab/explore/catalog.py lists the traits). module: the module of
-    the function; that of a figure of a kind is `figures.py` in its package.
-    """
-
-    name: str
-    caption: str
-    needs: str = ""
-    module: str = ""
-
-    def draw(self, subject: Any) -> Drawn:
-        """Import the module and return the figure."""
-        drawn: Drawn = getattr(import_module(self.module), self.name)(subject)
-        return drawn
 
 
 @dataclass(frozen=True)
@@ -63,7 +43,6 @@ class Kind:
         metrics: Function that returns the names of the metrics of every validation, without `val/`, for a whole config.
         command: The command that applies a run: `predict` or `generate`.
         example: Function that returns options of that command for a whole config, which the end of a training shows.
-        figures: Figures that only this kind has.
         baseline: The name of the baseline; None if there is none.
         teachers: Names of the teachers that are not runs.
     """
@@ -75,7 +54,6 @@ class Kind:
     metrics: Callable[[DictConfig], tuple[str, ...]]
     command: str
     example: Callable[[DictConfig], str]
-    figures: tuple[Drawing, ...] = ()
     baseline: str | None = None
     teachers: tuple[str, ...] = ()
 

@@ -3,18 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.kind.kind import Drawing, Kind
+from firstlight.kind.kind import Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 from firstlight.masked.data_options import MaskedReviewOptions
 from firstlight.masked.options import MaskedConfig
-
-FIGURES = (
-    Drawing(
-        "fillings",
-        "Probabilities (x axis) of the most probable words for each [MASK] of the text, and of all other words. One "
-        "long bar means that the run is certain; many bars of equal length mean that many words are possible.",
-    ),
-)
 
 
 @dataclass
@@ -38,6 +30,5 @@ KIND = Kind(
     metrics=lambda config: ("loss", "accuracy", "perplexity"),  # noqa: ARG005
     command="predict",
     example=lambda config: '--text "It [MASK] after a week"',  # noqa: ARG005
-    figures=FIGURES,
     baseline="neighbors",
 )

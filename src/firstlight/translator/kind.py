@@ -5,19 +5,11 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
-from firstlight.kind.kind import Drawing, Kind
+from firstlight.kind.kind import Kind
 from firstlight.kind.top_level import DataNode, ModelNode
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.options import EncoderDecoderConfig
 from firstlight.translator.parallel import check_pair_path
-
-FIGURES = (
-    Drawing(
-        "cross_attention",
-        "Attention weights of the last decoder block for the run's own translation: source tokens are on the x axis, "
-        "written tokens on the y axis. A good translator follows a diagonal where both languages have the same order.",
-    ),
-)
 
 
 @dataclass
@@ -49,5 +41,4 @@ KIND = Kind(
     metrics=lambda config: ("loss", "accuracy", "perplexity"),  # noqa: ARG005
     command="predict",
     example=lambda config: '--text "A man rides a bike."',  # noqa: ARG005
-    figures=FIGURES,
 )

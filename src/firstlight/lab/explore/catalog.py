@@ -1,159 +1,62 @@
 """Catalog of the figures of `explore`, with their requirements and captions. Imports no heavy library.
 
-Each kind of network adds its own figures. The function `NAME(subject)` draws the figure NAME.
+The functions of `data.py` draw the figures that `data.yaml` next to it describes, and so on. `figures.py` and
+`figures.yaml` of a kind have those of the kind. The function `NAME(subject)` draws the figure NAME.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
-from firstlight.kind.kind import Drawing, Kind
+from firstlight.files.plain_yaml import read_yaml
+from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
+from firstlight.kind.results import Drawn
 
-DATA, NETWORK, TRAINING = (f"firstlight.lab.explore.{name}" for name in ("data", "network", "training"))
-OF_DATA = (
-    Drawing(
-        "lengths",
-        "Histograms of the lengths of the training texts in tokens and in characters (x axes), where the last bar "
-        "includes the longest 1%. Orange texts are cut because they are longer than the context; if there are many, "
-        "try a larger context_length.",
-        "reviews",
-        DATA,
-    ),
-    Drawing(
-        "pair_lengths",
-        "Histograms of the lengths of the source and target sentences of the training pairs, in tokens (x axes). "
-        "Orange pairs do not fit the context: they are an error in training, or are left out by "
-        "data.skip_too_long=true.",
-        "pairs",
-        DATA,
-    ),
-    Drawing(
-        "labels",
-        "Number of rows (x axis) with each label (y axis), for each split. Look for rare classes, because accuracy "
-        "hides the mistakes on them; data.balance gives them more weight.",
-        "labels",
-        DATA,
-    ),
-    Drawing(
-        "statistics",
-        "Statistics of the complete text: characters, lines, passages and words (post 2). Most distinct words are "
-        "rare, so there is little text from which to learn each of them; characters and subwords occur often.",
-        "characters",
-        DATA,
-    ),
-    Drawing(
-        "characters",
-        "Share of each character in the training text, on a logarithmic y axis. The characters at the end are so rare "
-        "that their vectors are not reliable.",
-        "characters",
-        DATA,
-    ),
-    Drawing(
-        "passages",
-        "Histogram of the lengths of the passages of the training text, or of its lines, such as names (x axis). If a "
-        "passage is longer than the context, the network cannot see its beginning, such as the name of the speaker.",
-        "characters",
-        DATA,
-    ),
-    Drawing(
-        "vocabulary",
-        "Share of the training text (y axis) that is covered by the most frequent words, against their number "
-        "(logarithmic x axis). The curve becomes flat, because each further per cent needs more words than the last.",
-        "words",
-        DATA,
-    ),
-    Drawing(
-        "word_vectors",
-        "Words of the training texts in the first two principal components of their co-occurrence counts: how often "
-        "each word is next to each other word (a figure of post 3). Near words are used in the same places. Positive "
-        "and negative words are often near each other, because only the labels can tell them apart.",
-        "reviews",
-        DATA,
-    ),
-)
-OF_RUNS = (
-    Drawing(
-        "attention",
-        "Attention weights of every head, with one row of heat maps for each block; queries are on the y axis, keys on "
-        "the x axis. A diagonal is a head that attends to neighbouring tokens, a vertical line a head that attends to "
-        "one token, and an even colour a head that attends to all tokens equally.",
-        "attention one_text",
-        NETWORK,
-    ),
-    Drawing(
-        "attention_head",
-        "Attention weights of one head, with queries on the y axis and keys on the x axis; --block and --head choose "
-        "it, and by default it is the head of the last block with the lowest entropy. Each row shows which tokens one "
-        "token attends to.",
-        "attention one_text",
-        NETWORK,
-    ),
-    Drawing(
-        "attention_recent",
-        "Share of the attention on the last four tokens, including the query itself (y axis), for each head (x axis). "
-        "A head far above the dashed line attends mostly to near tokens, and a shorter context may be nearly as good.",
-        "attention looks_back one_text",
-        NETWORK,
-    ),
-    Drawing(
-        "position_similarity",
-        "Cosine similarity of all pairs of positions (both axes) for the position encodings that a network of this "
-        "size can have. Near positions should be similar; in a learned table, only trained positions are.",
-        "attention",
-        NETWORK,
-    ),
-    Drawing(
-        "position_waves",
-        "The position encoding as a heat map (coordinates against positions), and some coordinates as curves. In a "
-        "sinusoid, low coordinates differ between neighbouring positions, and high ones between distant positions.",
-        "attention encoded",
-        NETWORK,
-    ),
-    Drawing(
-        "embeddings",
-        "Vectors of the most frequent tokens in two dimensions, by PCA, which preserves distances, and by t-SNE, which "
-        "preserves neighbours. Look for groups of one colour; in t-SNE, the distances between groups have no meaning.",
-        "embedding",
-        NETWORK,
-    ),
-    Drawing(
-        "norms",
-        "Norms of the weights of each layer, and of the gradient of the loss on some validation data (logarithmic x "
-        "axes), with the input on top. If the gradients become much smaller towards the input, the first layers learn "
-        "slowly.",
-        "run",
-        NETWORK,
-    ),
-    Drawing(
-        "curves",
-        "Metrics (y axes) over the training steps (x axes). A line of 20 values or more is pale, with its running "
-        "mean in bold. If the training loss falls while the validation loss rises, the run overfits. Training "
-        "values are means over steps with dropout; with callbacks=training_evaluation they are those of the complete "
-        "training split without dropout.",
-        "run",
-        TRAINING,
-    ),
-    Drawing(
-        "comparison",
-        "Metrics (y axes) of two runs over the training steps (x axes): dashed lines are training, solid lines are "
-        "validation. Without dropout, a run overfits earlier (a figure of post 1).",
-        "run compare",
-        TRAINING,
-    ),
-)
+if TYPE_CHECKING:
+    from firstlight.kind.subject import Subject
+
+HERE = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Figure of `explore`.
+
+    caption: describes the figure and what to look for. needs: the required traits of the run or task, separated by
+    spaces, as in `traits_of`. module: the module of the function that draws it.
+    """
+
+    name: str
+    caption: str
+    needs: str
+    module: str
+
+    def draw(self, subject: "Subject") -> Drawn:
+        """Import the module and return the figure."""
+        drawn: Drawn = getattr(import_module(self.module), self.name)(subject)
+        return drawn
 
 
 def drawings(kinds: Mapping[str, Kind] = KINDS) -> list[Drawing]:
     """Return all figures: those of data, those of each kind of network, and those of every run."""
-    of_kinds = (
-        replace(each, needs=f"{kind.name} {each.needs}", module=f"{kind.package}.figures")
-        for kind in kinds.values()
-        for each in kind.figures
-    )
-    return [*OF_DATA, *of_kinds, *OF_RUNS]
+    of_kinds = [each for kind in kinds.values() for each in _described(kind.package, "figures", kind.name)]
+    return [*_described(HERE, "data"), *of_kinds, *_described(HERE, "network"), *_described(HERE, "training")]
+
+
+def _described(package: str, module: str, kind: str = "") -> list[Drawing]:
+    """Return the figures that the YAML file of a module describes; [] without a file. kind: a trait that all need."""
+    path = Path(str(files(package))) / f"{module}.yaml"
+    described = read_yaml(path) if path.is_file() else {}
+    return [
+        Drawing(name, each["caption"], f"{kind} {each.get('needs', '')}", f"{package}.{module}")
+        for name, each in described.items()
+    ]
 
 
 def form_of(data: Mapping[str, Any]) -> str:

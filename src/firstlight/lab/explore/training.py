@@ -1,6 +1,6 @@
 """Figures of the curves of one training, or of two trainings."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,31 +14,34 @@ from firstlight.runs.identity import flat
 UNITS = {
     "loss": "loss (nats)",
     "accuracy": "accuracy (share of correct predictions)",
-    "perplexity": "perplexity",
     "bleu": "BLEU (0 to 100)",
-    "bits_per_character": "bits per character",
 }
 SECOND = ("accuracy", "perplexity", "bits_per_character")  # the first available one is drawn next to the loss
 PLACES = ("paths", "data.cache_dir", "tags", "trainer.default_root_dir", "callbacks", "logger")  # ignored differences
 MOST_KEYS = 6  # keys in the note on the differences of two runs
 SPLITS = {"train": "training", "val": "validation"}
 
+History = list[dict[str, Any]]
+
+
+class Line(NamedTuple):
+    """A curve to draw, of whatever metric."""
+
+    history: History
+    stage: str
+    label: str
+    color: str
+    is_dashed: bool = False
+
 
 def curves(subject: Subject) -> Drawn:
     """Return the figure of the loss and the optimized metric of a run."""
     history = history_of(subject.run)
-    panels: dict[str, list[Curve]] = {}
-    for metric in _metrics(subject, history):
-        lines = [
-            line
-            for stage, color in (("train", style.ORANGE), ("val", style.BLUE))
-            if (line := _curve(history, stage, metric, SPLITS[stage], color)) is not None
-        ]
-        if lines:
-            panels[UNITS.get(metric, metric.replace("_", " "))] = lines
+    lines = [Line(history, "train", SPLITS["train"], style.ORANGE), Line(history, "val", SPLITS["val"], style.BLUE)]
+    panels = _panels(subject, lines)
     if not panels:
         raise NothingToDrawError(f"{subject.run.folder.history_file} contains no loss")
-    if not any(line.label == SPLITS["val"] for lines in panels.values() for line in lines):
+    if not any(curve.label == SPLITS["val"] for drawn in panels.values() for curve in drawn):
         note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training"), [note])
     return Drawn(plot_curves(panels))
@@ -47,26 +50,22 @@ def curves(subject: Subject) -> Drawn:
 def comparison(subject: Subject) -> Drawn:
     """Return the figure of the loss and the optimized metric of two runs."""
     assert subject.other is not None
-    runs = (subject.run, subject.other)
-    histories = [history_of(run) for run in runs]
-    names, notes = names_of(*runs)
-    panels: dict[str, list[Curve]] = {}
-    for metric in _metrics(subject, histories[0]):
-        lines = [
-            line
-            for history, name, color in zip(histories, names, (style.BLUE, style.VERMILION), strict=True)
-            for stage in SPLITS
-            if (line := _curve(history, stage, metric, f"{name}, {SPLITS[stage]}", color, dashed=stage == "train"))
-            is not None
-        ]
-        if {line.color for line in lines} == {style.BLUE, style.VERMILION}:
-            panels[UNITS.get(metric, metric.replace("_", " "))] = lines
+    names, notes = names_of(subject.run, subject.other)
+    of_runs = zip((subject.run, subject.other), names, (style.BLUE, style.VERMILION), strict=True)
+    lines = [
+        Line(history, stage, f"{name}, {split}", color, is_dashed=stage == "train")
+        for history, name, color in ((history_of(run), name, color) for run, name, color in of_runs)
+        for stage, split in SPLITS.items()
+    ]
+    panels = {
+        unit: drawn for unit, drawn in _panels(subject, lines).items() if len({curve.color for curve in drawn}) == 2
+    }
     if not panels:
-        raise NothingToDrawError(f"{runs[0].folder.path} and {runs[1].folder.path} have no metric in common")
+        raise NothingToDrawError(f"{subject.run.folder.path} and {subject.other.folder.path} have no metric in common")
     return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
 
 
-def history_of(run: Run) -> list[dict[str, Any]]:
+def history_of(run: Run) -> History:
     """Return the lines of a run's history. Raises NothingToDrawError if there are no metrics."""
     history = read_history(run.folder.history_file)
     if not any(name.startswith(("train/", "val/")) for line in history for name in line):
@@ -91,23 +90,25 @@ def names_of(first: Run, second: Run) -> tuple[list[str], list[str]]:
     return [f"{shown}={config[shown]}" for config in configs], notes
 
 
-def _metrics(subject: Subject, history: list[dict[str, Any]]) -> list[str]:
-    """Return the loss and a second metric: the optimized one, or the first available one of SECOND."""
-    there = {name.partition("/")[2] for line in history for name in line if name.startswith("val/")}
+def _panels(subject: Subject, lines: list[Line]) -> dict[str, list[Curve]]:
+    """Return the curves of the loss, and of the optimized metric or the first available one of SECOND, by unit."""
+    there = {name.partition("/")[2] for line in lines[0].history for name in line if name.startswith("val/")}
     chosen = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
     second = [name for name in (chosen, *SECOND) if name in there and name != "loss"]
-    return ["loss", *second[:1]]
+    panels = {}
+    for metric in ["loss", *second[:1]]:
+        if found := [curve for line in lines if (curve := curve_of(line, metric)) is not None]:
+            panels[UNITS.get(metric, metric.replace("_", " "))] = found
+    return panels
 
 
-def _curve(
-    history: list[dict[str, Any]], stage: str, metric: str, label: str, color: str, *, dashed: bool = False
-) -> Curve | None:
+def curve_of(line: Line, metric: str) -> Curve | None:
     """Return the curve of a metric, or None. Training is that of the callback TrainingEvaluation if the run had it."""
-    name = f"{stage}/{metric}"
-    if stage == "train" and any(f"train/eval_{metric}" in line for line in history):
+    name = f"{line.stage}/{metric}"
+    if line.stage == "train" and any(f"train/eval_{metric}" in each for each in line.history):
         name = f"train/eval_{metric}"
-    points = [(line["step"], line[name]) for line in history if name in line]
+    points = [(each["step"], each[name]) for each in line.history if name in each]
     if not points:
         return None
     steps, values = zip(*points, strict=True)
-    return Curve(label, np.array(steps), np.array(values), color, dashed)
+    return Curve(line.label, np.array(steps), np.array(values), line.color, line.is_dashed)
