@@ -18,7 +18,7 @@ from rich.console import Console
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.jobs import Job, folder_name
-from firstlight.sweeps.progress import Progress, best_means
+from firstlight.sweeps.progress import Progress, Row, best_means
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
 
@@ -272,9 +272,9 @@ def test_the_lines_of_a_sweep_name_the_best_job_of_each_task(two_tasks: tuple[Do
     (table,) = (number for number, line in enumerate(done.stdout.splitlines()) if line.startswith("┏"))
     assert len(done.stdout.splitlines()[:table] + done.stderr.splitlines()) == 1 + len(lines), "no line of a launcher"
     counts = [f"4 jobs: {count} finished, 0 failed, {4 - count} to go" for count in range(5)]
-    assert [line.partition(", best")[0] for line in lines] == counts
+    assert [line.partition(", best")[0].partition(", about")[0] for line in lines] == counts
     assert lines[-1] == ", ".join([counts[-1], *best])
-    assert [("about" in line and line.endswith(" left")) for line in lines] == [False, True, True, True, False]
+    assert [" left, best" in line for line in lines] == [False, True, True, True, False]
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -389,7 +389,7 @@ def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_
     watch = Progress(tmp_path, jobs, 40, {jobs[31].folder.path: "it went wrong"})
     for number in (5, 3, 4, 2, 1):
         make_run(jobs[number].folder.path, "")
-        watch.summary()  # reads the folders
+        watch.rows()  # reads the folders
     make_run(jobs[9].folder.path, "", status="running")
     with jobs[9].folder.locked():
         lines = lines_of(watch, width, height=16)
@@ -411,7 +411,7 @@ def test_a_table_of_few_lines_keeps_room_for_what_finished_last(tmp_path: Path) 
     watch = Progress(tmp_path, jobs, 30, {job.folder.path: "it went wrong" for job in jobs[:20]})
     for number in (29, 28):
         make_run(jobs[number].folder.path, "")
-        watch.summary()
+        watch.rows()
     rows = [line.split("│")[1:3] for line in lines_of(watch, 80, height=12) if "│" in line]
     assert [[cell.strip() for cell in row] for row in rows] == [
         *(["0", "failed"], ["1", "failed"], ["28", "finished"], ["29", "finished"]),
@@ -422,7 +422,11 @@ def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) ->
     config = OmegaConf.create({"optimized_metric": "val/loss", "optimized_mode": "auto"})
     values = {"a": (2.0, 2.4), "b": (1.0, 3.6), "c": (0.5,)}  # the best job, and one seed, are no mean
     done = [
-        (Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), config), {"task": "t", "metrics": {"val/loss": value}})
+        Row(
+            "finished",
+            Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), config),
+            {"task": "t", "metrics": {"val/loss": value}},
+        )
         for setting, each in values.items()
         for seed, value in enumerate(each)
     ]
@@ -448,12 +452,13 @@ def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
     jobs = jobs_in(tmp_path, *"abcdefg")
     watch = Progress(tmp_path, jobs, 7, {})
     clock.now += 60
-    assert watch.summary() == "7 jobs: 3 finished, 0 failed, 4 to go, best val/accuracy 0.5000 (a)"
+    best = "best val/accuracy 0.5000 (a)"
+    assert watch.lines(watch.rows()) == ["7 jobs: 3 finished, 0 failed, 4 to go", best]
     make_run(tmp_path, "d")
-    assert watch.summary().endswith("4 finished, 0 failed, 3 to go, best val/accuracy 0.5000 (a), about 3 min left")
+    assert watch.lines(watch.rows()) == ["7 jobs: 4 finished, 0 failed, 3 to go, about 3 min left", best]
     clock.now += 60
     make_run(tmp_path, "e")
-    assert watch.summary().endswith(", about 2 min left")
+    assert watch.lines(watch.rows())[0].endswith(", about 2 min left")
 
 
 def test_a_line_is_written_when_one_of_several_jobs_ends(

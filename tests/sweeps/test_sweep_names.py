@@ -1,8 +1,7 @@
 """A sweep that was not named has a readable folder, which the same command finds again."""
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +14,6 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.sweeps import names
 from firstlight.sweeps.jobs import Composer
 from firstlight.sweeps.names import claim, existing_name, free_name, key_of_command, readable_name
-from tests_support import Scripts
 
 DAY = date(2026, 11, 22)
 
@@ -135,18 +133,3 @@ def test_one_command_that_is_started_twice_at_once_has_one_folder(tmp_path: Path
     assert not second.claim(folder_of(second))
     assert folder_of(second) == folder_of(first), "whose lock refuses the second process"
     assert second.claim(folder_of(second))
-
-
-@pytest.mark.slow  # 0.9 s, two sweeps; the tests above check which folder is found
-def test_an_unnamed_sweep_of_an_earlier_version_is_continued(scripts: Scripts, tiny_training: Sequence[str]) -> None:
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=1", "logger=none"]
-    assert scripts.run("train", *grid).returncode == 0
-    (folder,) = (scripts.folder / "logs" / "sweeps").iterdir()
-    assert folder.name == "sentiment_seed_2026-11-22"
-    key = json.loads((folder / "sweep.json").read_text())["key"]
-    (folder / "sweep.json").unlink()
-    folder.rename(folder.with_name(key))
-    done = scripts.run("train", *reversed(grid[1:]), "-m")
-    assert done.returncode == 0, done.stderr
-    assert re.match(rf"2 jobs \(2 finished\) in logs/sweeps/{key}\n", done.stdout)
-    assert [path.name for path in folder.parent.iterdir()] == [key]

@@ -28,6 +28,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
 from firstlight.sweeps.jobs import refuse_search_options
+from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
 from firstlight.training.resume import refuse_folder, resumed
 
@@ -68,7 +69,7 @@ def _job(config: DictConfig) -> float | None:
     has_own_output = is_checked or is_beside_others  # the terminal shows the table of the sweep
     # A mistake in a single run ends the process here, since Hydra would add a line.
     frame = answered() if is_alone else nullcontext()
-    with frame, explained(), launchers.own_output(folder) if has_own_output else nullcontext():
+    with frame, explained(), own_output(folder) if has_own_output else nullcontext():
         if not is_alone and not is_checked:  # CheckBeforeRun has checked a single run
             check(config)
         if not is_alone:

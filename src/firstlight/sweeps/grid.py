@@ -17,7 +17,6 @@ from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
 from firstlight.sweeps.launchers import (
-    OUTPUT,
     check_gpus,
     end_workers,
     is_one_by_one,
@@ -25,15 +24,16 @@ from firstlight.sweeps.launchers import (
     is_shared,
     plan_of,
 )
-from firstlight.sweeps.progress import Progress, metric_of, show_plan
+from firstlight.sweeps.progress import Progress, show_plan
+from firstlight.sweeps.screen import OUTPUT
 
 log = logging.getLogger(__name__)
 
 LauncherOf = Callable[[DictConfig], Launcher]
 
 
-def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
-    """Run every job of the grid that is not finished. Return the metrics of all jobs, also of those finished earlier.
+def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
+    """Run every job of the grid that is not finished.
 
     A job that fails does not end the sweep. Raises UserError before the first job if one of them cannot run, and
     RunError at the end if one has failed.
@@ -43,7 +43,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
     jobs = checked(composer.grid(), sources)
     if config.dry_run:
         show_plan(jobs, plan_of(config, len(jobs)))
-        return []
+        return
     while not composer.claim(jobs[0].folder.path.parent):
         jobs = checked(composer.grid(), sources)
     remaining = [job for job in jobs if not job.has_ended]
@@ -58,7 +58,6 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
             progress.say()
     progress.show_results()
     runner.complain(len(jobs), "the same command tries them again")
-    return [metric_of(job, job.record()) for job in jobs]
 
 
 def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:

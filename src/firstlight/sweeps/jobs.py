@@ -20,7 +20,7 @@ from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
 from firstlight.runs.study import is_chosen
 from firstlight.spelling import quoted
@@ -59,6 +59,12 @@ class Job:
     @property
     def has_ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def is_minimized(self) -> bool:
+        """Whether the optimized metric should fall, by optimized_mode or else by its name."""
+        mode = self.config.optimized_mode
+        return lower_is_better(self.config.optimized_metric) if mode == "auto" else bool(mode == "min")
 
     def description(self) -> dict[str, Any]:
         """Return the description of the job for metrics.json."""
@@ -283,8 +289,3 @@ class Sources:
             data.source = kind
             job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"))
         return job, fingerprint
-
-
-def status_of(record: dict[str, Any]) -> str:
-    """Return finished, pruned, failed, interrupted or running; waiting for a job without a record."""
-    return str(record.get("status", "waiting"))

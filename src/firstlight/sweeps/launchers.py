@@ -1,13 +1,9 @@
-"""What a job needs from the way in which Hydra launches it: a GPU or its share of one, and a file for its output.
+"""How many jobs of a sweep run at a time on this machine, their worker processes, and their shares of its GPUs."""
 
-Also how many jobs run at a time.
-"""
-
-import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from importlib.util import find_spec
 from itertools import product
@@ -20,11 +16,9 @@ from omegaconf import DictConfig
 from firstlight.errors import RunError, UserError
 from firstlight.files import locks
 from firstlight.invocation import install_command
-from firstlight.sweeps.screen import STANDARD, descriptors_to, stream_handlers
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.several_jobs.SeveralJobs"
-OUTPUT = "output.txt"  # in the folder of a job: what it prints; in the folder of a sweep: what nothing else has caught
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
@@ -41,20 +35,6 @@ def is_one_by_one(config: DictConfig) -> bool:
 def is_parallel(hydra_config: Any) -> bool:
     """Return whether several jobs run on this machine at the same time. hydra_config: the node `hydra`."""
     return str(hydra_config.launcher.get("_target_")) == PARALLEL
-
-
-@contextlib.contextmanager
-def own_output(folder: Path) -> Iterator[None]:
-    """Let a job, its processes and its libraries write to a file in its folder instead of the terminal."""
-    with (folder / OUTPUT).open("a", encoding="utf-8", buffering=1) as file, descriptors_to(folder / OUTPUT, STANDARD):
-        handlers = stream_handlers()
-        streams = [handler.setStream(file) for handler in handlers]
-        try:
-            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-                yield
-        finally:
-            for handler, stream in zip(handlers, streams, strict=True):
-                handler.setStream(stream or sys.stderr)
 
 
 def num_gpus(config: DictConfig) -> int:

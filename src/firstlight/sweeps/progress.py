@@ -7,13 +7,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from rich.console import ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.table import Table
@@ -22,11 +22,10 @@ from rich.text import Text
 from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
-from firstlight.runs.folder import SAMPLE_NOTE, is_of_sample, lower_is_better, read_history
+from firstlight.runs.folder import SAMPLE_NOTE, is_of_sample, read_history
 from firstlight.runs.identity import plain
-from firstlight.sweeps.jobs import ENDED, Job, status_of
-from firstlight.sweeps.launchers import OUTPUT
-from firstlight.sweeps.screen import LAUNCHERS, live_table, silenced
+from firstlight.sweeps.jobs import ENDED, Job
+from firstlight.sweeps.screen import OUTPUT, live_table
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -39,8 +38,19 @@ BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME, LAST_FINISHED = 12, 3
 LATEST_OF_WANDB = "wandb/latest-run"  # a link in the folder of a job
 
-Record = tuple[Job, dict[str, Any]]  # a job and its record
-Row = tuple[str, Job, dict[str, Any]]  # a job, its status now and its record
+
+class Row(NamedTuple):
+    """A job at a moment. status: one of ORDER; record: the content of its metrics.json, {} before it has started."""
+
+    status: str
+    job: Job
+    record: dict[str, Any]
+
+    @property
+    def metric(self) -> float | None:
+        """The optimized metric in the record; None before it is known."""
+        value = (self.record.get("metrics") or {}).get(self.job.config.optimized_metric)
+        return None if value is None else float(value)
 
 
 class Progress:
@@ -66,28 +76,23 @@ class Progress:
         """
         self.plan = plan
         self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
-        self._records: dict[Path, dict[str, Any]] = {}
-        self._ended: dict[Path, None] = {}  # finished and pruned, in this order
-        records = list(self.records())
-        self._ended_before = len(self._ended) + len(errors)
-        self._before = {job.folder.path: record for job, record in records if status_of(record) not in ENDED}
+        self._ended: dict[Path, dict[str, Any]] = {}  # records of finished and pruned jobs, in the order of their ends
+        self._failed_before = {job.folder.path: job.record() for job in jobs if job.status == "failed"}
+        self._left_before = self.num_left(self.rows())
+        self._left_in_log: int | None = None
         self._started_at = time.perf_counter()
-        self._said = ""
         self._live: Live | None = None
-        self._is_interrupted = False
         self._stop = threading.Event()
         self._stack = ExitStack()
 
     def __enter__(self) -> "Progress":
-        self._stack.enter_context(silenced(LAUNCHERS))
         if self.quiet:
             return self
-        done = f" ({', '.join(ended_text(self._counts(self.records())))})" if self._ended else ""
+        done = f" ({ended_text(self.rows())})" if self._ended else ""
         say(f"{self.total} jobs{done} in {self.folder}{f', {self.plan}' if self.plan else ''}", flush=True)
         if sys.stdout.isatty():
-            self._live = self._stack.enter_context(
-                live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
-            )
+            table = live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
+            self._live = self._stack.enter_context(table)
         else:
             self.say()
             thread = threading.Thread(target=self._say_until_stopped, daemon=True)
@@ -99,121 +104,96 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
-        if self._live is not None and self._is_interrupted:
+        is_interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
+        if self._live is not None and is_interrupted:
             self._live.transient = False  # the table stays on the screen
         self._stack.close()
-        if self._is_interrupted:
-            counts = self._counts(self.records())
-            pruned = f", {counts['pruned']} were pruned" if counts["pruned"] else ""
-            say(
-                f"Interrupted: {counts['finished']} of {self.total} jobs are finished{pruned}. "
-                "The same command continues the sweep."
-            )
+        if is_interrupted:
+            num_finished = sum(row.status == "finished" for row in self.rows())
+            say(f"Interrupted: {num_finished} of {self.total} jobs are finished. The same command continues the sweep.")
             raise error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
 
     def say(self) -> None:
-        """Log the progress of the sweep, unless a table shows it or it has not changed since the last line."""
+        """Log the progress of the sweep, unless a table shows it or no job has ended since the last line."""
         if self.quiet or self._live is not None:
             return
-        records = list(self.records())
-        counts = self.summary(records, with_time=False)
-        if counts != self._said:
-            self._said = counts
-            log.info("%s", self.summary(records))
+        rows = self.rows()
+        left = self.num_left(rows)
+        if left != self._left_in_log:
+            self._left_in_log = left
+            log.info("%s", ", ".join(self.lines(rows)))
 
     def _say_until_stopped(self) -> None:
         while not self._stop.wait(SECONDS_BETWEEN):
             self.say()
 
-    def records(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Yield every job with its record. The record of a job that has ended is read once."""
-        for job in list(self.jobs):
-            path = job.folder.path
-            if path not in self._ended:
-                self._records[path] = job.record()
-                if status_of(self._records[path]) in ENDED:
-                    self._ended[path] = None
-            yield job, self._records[path]
-
-    @staticmethod
-    def _counts(records: Iterable[Record]) -> Counter[str]:
-        return Counter(status_of(record) for _, record in records)
-
-    def status(self, job: Job, record: dict[str, Any]) -> str:
-        """Return the status of a job now."""
-        return "failed" if job.folder.path in self.errors else job.folder.status_of(record)
-
-    def _has_failed(self, job: Job, record: dict[str, Any]) -> bool:
-        """Return whether a job failed in this sweep, also where its launcher has not returned yet."""
-        return status_of(record) == "failed" and record != self._before.get(job.folder.path)
-
-    def summary(
-        self, records: Sequence[Record] | None = None, *, with_time: bool = True, with_best: bool = True
-    ) -> str:
-        """Return the number of jobs by status, the best jobs so far, and an estimate of the time that is left.
-
-        records: what `records` yielded; None: they are read.
-        """
-        records = list(self.records()) if records is None else records
-        done = [(job, record) for job, record in records if status_of(record) == "finished"]
-        failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})
-        counts = self._counts(records)
-        left = max(0, self.total - sum(counts[status] for status in ENDED) - failed)
-        parts = [f"{self.total} jobs: {', '.join(ended_text(counts))}", f"{failed} failed", f"{left} to go"]
-        parts += best_of(done) if with_best else []
-        ended = self.total - left - self._ended_before
-        if with_time and left and ended > 0 and not self._is_interrupted:
-            seconds = (time.perf_counter() - self._started_at) / ended * left
-            parts.append(f"about {shown_seconds(seconds)} left")
-        return ", ".join(parts)
-
     def rows(self) -> list[Row]:
-        """Return a row for each job, in the order of the jobs."""
-        return [(self.status(job, record), job, record) for job, record in self.records()]
+        """Return a row for each job. The record of a job that has ended is read once."""
+        return [self._row(job) for job in list(self.jobs)]
+
+    def _row(self, job: Job) -> Row:
+        path = job.folder.path
+        record = self._ended.get(path) or job.record()
+        status = job.folder.status_of(record)
+        if status in ENDED:
+            self._ended.setdefault(path, record)
+        if path in self.errors:
+            status = "failed"
+        elif status not in ORDER or record == self._failed_before.get(path):
+            status = "waiting"  # it runs again
+        return Row(status, job, record)
+
+    def _failed(self, rows: Sequence[Row]) -> set[Path]:
+        """Return the folders of the jobs that failed in this sweep, also those that no launcher has returned yet."""
+        return {*self.errors, *(row.job.folder.path for row in rows if row.status == "failed")}
+
+    def num_left(self, rows: Sequence[Row]) -> int:
+        """Return the number of jobs that have neither ended nor failed."""
+        return max(0, self.total - sum(row.status in ENDED for row in rows) - len(self._failed(rows)))
+
+    def lines(self, rows: Sequence[Row]) -> list[str]:
+        """Return the number of jobs by status with the time that is left, then a line on the best job of each task."""
+        left = self.num_left(rows)
+        counts = f"{self.total} jobs: {ended_text(rows)}, {len(self._failed(rows))} failed, {left} to go"
+        if left and left < self._left_before:
+            seconds = (time.perf_counter() - self._started_at) / (self._left_before - left) * left
+            counts += f", about {shown_seconds(seconds)} left"
+        return [counts, *best_of(rows)]
 
     def chosen(self, rows: Sequence[Row], room: int) -> list[Row]:
         """Return as many rows as there is room for: jobs that run or failed, the last that ended, then others."""
         ended = {path: -number for number, path in enumerate(self._ended)}
-        rows = sorted(rows, key=lambda row: (_place(row[0]), ended.get(row[1].folder.path, 0)))
-        first = [row for row in rows if _place(row[0]) < _place("finished")]
-        others = rows[len(first) :]
-        first = first[: room - min(LAST_FINISHED, room // 2, len(self._ended))]
+        rows = sorted(rows, key=lambda row: (ORDER.index(row.status), ended.get(row.job.folder.path, 0)))
+        others = [row for row in rows if row.status in (*ENDED, "waiting")]
+        first = rows[: len(rows) - len(others)][: room - min(LAST_FINISHED, room // 2, len(self._ended))]
         return [*first, *others[: room - len(first)]]
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
         """Yield the table, in which as many jobs are shown as the terminal has lines for, and the lines below it."""
-        rows = self.rows()
-        best = best_of([row[1:] for row in rows if row[0] == "finished"])
-        below = [self.summary([row[1:] for row in rows], with_best=False), *best][: max(1, console.height // 4)]
+        rows = shown = self.rows()
+        below = self.lines(rows)[: max(1, console.height // 4)]
         room = console.height - BORDERS - len(below) - 1  # the line above the table remains on the screen
         if len(rows) > room:
             shown = self.chosen(rows, max(1, room - 1))
             below = [rest_of(rows, shown), *below]
-        else:
-            shown = rows
-        yield table_of(shown, metric_name(self.jobs), console.width)
+        yield table_of(shown, metric_name(rows), console.width)
         yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
 
     def show_results(self, *, with_best: bool = True) -> None:
         """Print the table of all jobs, the best of each task, and the command that compares them."""
         if self.quiet or not self.jobs:
             return
-        console = Console()
-        rows = self.rows()
-        console.print(table_of(rows, metric_name(self.jobs), console.width))
-        done = [row[1:] for row in rows if row[0] == "finished"]
-        lines = [*best_of(done), *best_means(done)] if with_best else best_means(done)
-        if self._live is not None:  # elsewhere the last line of the log has it
-            lines.insert(0, self.summary([row[1:] for row in rows], with_best=False))
-        for line in lines:
-            console.print(line, soft_wrap=True)
-        if any(is_of_sample(record) for _, record in done):
-            console.print(SAMPLE_NOTE, style="bold", soft_wrap=True)
-        console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
-        upload = upload_command(self.folder)
-        if upload is not None:
-            console.print(f"To upload the jobs to W&B, which were kept offline:\n  {upload}", soft_wrap=True)
+        console, rows = Console(soft_wrap=True), self.rows()
+        console.print(table_of(rows, metric_name(rows), console.width))
+        counts, *best = self.lines(rows)
+        lines = [counts] if self._live is not None else []  # elsewhere the last line of the log has it
+        for line in [*lines, *(best if with_best else []), *best_means(rows)]:
+            console.print(line)
+        if any(is_of_sample(row.record) for row in rows if row.status == "finished"):
+            console.print(SAMPLE_NOTE, style="bold")
+        console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}")
+        if (upload := upload_command(self.folder)) is not None:
+            console.print(f"To upload the jobs to W&B, which were kept offline:\n  {upload}")
 
 
 def upload_command(folder: Path) -> str | None:
@@ -224,25 +204,24 @@ def upload_command(folder: Path) -> str | None:
     return f"wandb sync {shlex.quote(str(folder))}/*/{LATEST_OF_WANDB}"
 
 
-def _place(status: str) -> int:
-    return ORDER.index(status) if status in ORDER else len(ORDER)
-
-
-def ended_text(counts: Counter[str]) -> list[str]:
+def ended_text(rows: Sequence[Row]) -> str:
     """Return how many jobs are finished, and how many were pruned if there are any."""
-    return [f"{counts[status]} {status}" for status in ENDED if counts[status] or status == "finished"]
+    counts = Counter(row.status for row in rows)
+    return ", ".join(f"{counts[status]} {status}" for status in ENDED if counts[status] or status == "finished")
 
 
 def rest_of(rows: Sequence[Row], shown: Sequence[Row]) -> str:
     """Return how many jobs of which status are not shown: `and 7 more: 2 finished, 5 waiting`."""
-    left = Counter(status for status, _, _ in rows) - Counter(status for status, _, _ in shown)
-    counts = (f"{left[status]} {status}" for status in sorted(left, key=_place))
-    return f"and {left.total()} more: {', '.join(counts)}"
+    left = Counter(row.status for row in rows) - Counter(row.status for row in shown)
+    return f"and {left.total()} more: {', '.join(f'{left[status]} {status}' for status in ORDER if left[status])}"
 
 
 def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
-    """Return a table with a line for each job, at most width characters wide."""
-    cells = [cells_of(status, job, record, with_metric=not metric) for status, job, record in rows]
+    """Return a table with a line for each job, at most width characters wide.
+
+    metric: the name of the metric of all jobs; if it is "", each cell has the name of its metric.
+    """
+    cells = [cells_of(row, with_metric=not metric) for row in rows]
     headers = ("job", "status", "step", metric or "metric", "time")
     others = [max(len(line[column]) for line in [headers, *cells]) for column in range(1, len(headers))]
     room = max(NARROWEST_NAME, width - BETWEEN_COLUMNS - sum(others))
@@ -255,13 +234,17 @@ def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
     return table
 
 
-def cells_of(status: str, job: Job, record: dict[str, Any], *, with_metric: bool) -> tuple[str, ...]:
-    """Return the cells of a job. with_metric: write the name of its metric before the value."""
-    step, value, seconds = now_of(job, record)
-    shown = "" if value is None else f"{value:.4f}"
-    if shown and with_metric:
-        shown = f"{job.config.optimized_metric} {shown}"
-    return (job.name, status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
+def cells_of(row: Row, *, with_metric: bool) -> tuple[str, ...]:
+    """Return the cells of a job, with values of its history while it runs. with_metric: write the metric's name."""
+    metric = row.job.config.optimized_metric
+    if row.record.get("status") in ENDED:
+        step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
+    else:
+        history = read_history(row.job.folder.history_file)
+        value = next((line[metric] for line in reversed(history) if metric in line), None)
+        step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
+    shown = "" if value is None else f"{metric} {value:.4f}" if with_metric else f"{value:.4f}"
+    return (row.job.name, row.status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
 
 
 def shortened(name: str, width: int) -> str:
@@ -272,46 +255,37 @@ def shortened(name: str, width: int) -> str:
     return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
-def metric_name(jobs: Sequence[Job]) -> str:
+def metric_name(rows: Sequence[Row]) -> str:
     """Return the metric that the jobs are compared by; "" where they have several."""
-    names = {str(job.config.optimized_metric) for job in list(jobs)}
+    names = {str(row.job.config.optimized_metric) for row in rows}
     return names.pop() if len(names) == 1 else ""
 
 
-def metric_of(job: Job, record: dict[str, Any]) -> float | None:
-    """Return the optimized metric in the record of a job; None before it is known."""
-    value = (record.get("metrics") or {}).get(job.config.optimized_metric)
-    return None if value is None else float(value)
-
-
-Done = Sequence[tuple[Job, dict[str, Any]]]
-
-
-def scored_by_task(done: Done) -> Iterator[tuple[str, Callable[..., Any], list[tuple[float, Job]]]]:
-    """Yield the metric of each task, `min` or `max`, and the values with their jobs."""
+def scored_by_task(rows: Sequence[Row]) -> Iterator[tuple[str, Callable[..., Any], list[tuple[float, Job]]]]:
+    """Yield for each task the metric, `min` or `max`, and the values of the finished jobs."""
     found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
-    for job, record in done:
-        if (value := metric_of(job, record)) is not None:
-            found.setdefault((record["task"], job.config.optimized_metric), []).append((value, job))
+    for row in rows:
+        if row.status == "finished" and (value := row.metric) is not None:
+            found.setdefault((row.record["task"], row.job.config.optimized_metric), []).append((value, row.job))
     for (_, metric), scored in found.items():
-        yield metric, min if is_minimized(scored[0][1].config) else max, scored
+        yield metric, min if scored[0][1].is_minimized else max, scored
 
 
-def best_of(done: Done) -> list[str]:
+def best_of(rows: Sequence[Row]) -> list[str]:
     """Return a line on the best of the finished jobs of each task."""
     lines = []
-    for metric, choose, scored in scored_by_task(done):
+    for metric, choose, scored in scored_by_task(rows):
         value, job = choose(scored, key=lambda pair: pair[0])
         lines.append(f"best {metric} {value:.4f} ({job.name})")
     return lines
 
 
-def best_means(done: Done) -> list[str]:
+def best_means(rows: Sequence[Row]) -> list[str]:
     """Return a line on the setting of each task with the best mean over seeds, if several have several seeds."""
     from firstlight.lab.reports.significance import mean_interval  # imports SciPy, which the start does not require
 
     lines = []
-    for metric, choose, scored in scored_by_task(done):
+    for metric, choose, scored in scored_by_task(rows):
         values: dict[str, list[float]] = {}
         for value, job in scored:
             setting = " ".join(each for each in job.varied if not each.startswith("seed="))
@@ -326,25 +300,8 @@ def best_means(done: Done) -> list[str]:
     return lines
 
 
-def is_minimized(config: DictConfig) -> bool:
-    """Return whether the optimized metric should fall, by optimized_mode or else by its name."""
-    mode = config.optimized_mode
-    return lower_is_better(config.optimized_metric) if mode == "auto" else bool(mode == "min")
-
-
-def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, float | None]:
-    """Return the current step, the latest metric and the seconds of a job. Each is None while it is unknown."""
-    if status_of(record) in ENDED:
-        return record.get("steps"), metric_of(job, record), (record.get("seconds") or {}).get("fit")
-    history = read_history(job.folder.history_file)
-    metric = job.config.optimized_metric
-    value = next((line[metric] for line in reversed(history) if metric in line), None)
-    last = history[-1] if history else {}
-    return last.get("step"), value, last.get("seconds")
-
-
 def shown_seconds(seconds: float | None) -> str:
-    """Return `7 s`, `12 min` or `3.5 h`."""
+    """Return `7 s`, `12 min` or `3.5 h`; "" for None."""
     if seconds is None:
         return ""
     if seconds < 90:
@@ -357,18 +314,14 @@ def show_plan(jobs: Sequence[Job], plan: str = "") -> None:
 
     plan: how many jobs would run at a time.
     """
-    table = Table()
-    table.add_column("job")
+    table = Table("job")
     table.add_column("parameters", justify="right")
     table.add_column("status")
     for job, count in zip(jobs, parameter_counts(jobs), strict=True):
         table.add_row(job.name, f"{count:,}", {"waiting": "planned"}.get(job.status, job.status))
-    console = Console()
     at_a_time = f", {plan}" if plan else ""
-    console.print(
-        f"{len(jobs)} jobs in {jobs[0].folder.path.parent}{at_a_time}; dry_run=true runs none", soft_wrap=True
-    )
-    console.print(table)
+    say(f"{len(jobs)} jobs in {jobs[0].folder.path.parent}{at_a_time}; dry_run=true runs none")
+    Console().print(table)
 
 
 def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:

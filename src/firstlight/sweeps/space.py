@@ -10,7 +10,6 @@ from firstlight.errors import UserError
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE, objectives_of, value_in
 from firstlight.runs.study import trial_folder
 from firstlight.sweeps.jobs import Composer, Job, choices
-from firstlight.sweeps.progress import is_minimized
 from firstlight.terminal_text import say
 
 
@@ -57,7 +56,7 @@ class Space:
         """Return `minimize` or `maximize` for each objective."""
         if self.objectives:
             return [*self.objectives.values()]
-        return [MINIMIZE if is_minimized(self.lowest.config) else MAXIMIZE]
+        return [MINIMIZE if self.lowest.is_minimized else MAXIMIZE]
 
     def results(self, job: Job) -> list[float] | None:
         """Return the value of each objective of a finished job; None if one of them is unknown."""
