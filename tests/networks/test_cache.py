@@ -14,7 +14,6 @@ from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 
 VOCABULARY, CONTEXT = 29, 17
-every_position = pytest.mark.parametrize("positions", Positions)
 
 
 def make_generator(**options: object) -> Generator:
@@ -44,11 +43,12 @@ def assert_same_logits(cached: Tensor, uncached: Tensor) -> None:
 
 LOOPED_AND_CONVOLVED = {"causal_convolution": 5, "num_loops": 3, "norm": Norm.pre}
 SIZES = [5, 3, 2, 1, 1, 1]
-
-
-@pytest.mark.parametrize(
+every_way_to_read = pytest.mark.parametrize(
     "options", [*({"positions": positions} for positions in Positions), LOOPED_AND_CONVOLVED], ids=str
 )
+
+
+@every_way_to_read
 @settings(deadline=None, max_examples=15)
 @given(
     sizes=st.lists(st.integers(1, CONTEXT - 1), min_size=1, max_size=CONTEXT),
@@ -66,9 +66,7 @@ def test_it_does_not_matter_where_a_text_is_cut(
     assert cache.length == sum(sizes)
 
 
-@pytest.mark.parametrize(
-    "options", [*({"positions": positions} for positions in Positions), LOOPED_AND_CONVOLVED], ids=str
-)
+@every_way_to_read
 def test_a_cleared_cache_never_reads_what_it_has_forgotten(options: dict[str, object]) -> None:
     generator = make_generator(**options)
     cache = generator.new_cache()
@@ -106,9 +104,8 @@ def test_a_cache_is_right_however_the_network_is_made(options: dict[str, object]
     assert_same_logits(cached, generator(token_ids))
 
 
-@every_position
-def test_a_text_that_is_too_long_is_refused_and_leaves_the_cache_as_it_was(positions: Positions) -> None:
-    generator = make_generator(positions=positions)
+def test_a_text_that_is_too_long_is_refused_and_leaves_the_cache_as_it_was() -> None:
+    generator = make_generator()
     token_ids, cache = random_texts(3, CONTEXT), generator.new_cache()
     first = read_in_chunks(generator, token_ids[:, :11], [11], cache)
     with pytest.raises(ValueError, match=r"^a text of 28 tokens is longer than the context length, 17$"):
@@ -124,29 +121,7 @@ def test_a_network_that_looks_ahead_has_no_cache() -> None:
         make_generator(causal=False).new_cache()
 
 
-def test_two_caches_of_a_network_know_nothing_of_each_other() -> None:
-    generator = make_generator()
-    one, other = random_texts(3, 13), random_texts(3, 13, seed=2)
-    caches = generator.new_cache(), generator.new_cache()
-    logits: tuple[list[Tensor], list[Tensor]] = ([], [])
-    with torch.no_grad():
-        for start, end in ((0, 5), (5, 6), (6, 13)):
-            for token_ids, cache, seen in zip((one, other), caches, logits, strict=True):
-                seen.append(generator(token_ids[:, start:end], cache))
-    assert_same_logits(torch.cat(logits[0], dim=1), generator(one))
-    assert_same_logits(torch.cat(logits[1], dim=1), generator(other))
-
-
-def test_logits_once_given_do_not_change_when_the_text_goes_on() -> None:
-    generator = make_generator()
-    token_ids, cache = random_texts(3, 13), generator.new_cache()
-    first = read_in_chunks(generator, token_ids[:, :5], [5], cache)
-    before = first.clone()
-    read_in_chunks(generator, token_ids[:, 5:], [7, 1], cache)
-    assert torch.equal(first, before)
-
-
-@every_position
+@pytest.mark.parametrize("positions", Positions)
 def test_a_cache_works_in_mixed_precision(positions: Positions) -> None:
     torch.manual_seed(0)
     config = GeneratorConfig(dim=12, num_heads=3, context_length=CONTEXT, positions=positions)

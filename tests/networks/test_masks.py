@@ -24,13 +24,3 @@ def test_a_causal_mask_never_allows_the_future(queries: list[int], keys: list[in
     mask = masks.causal(torch.tensor(queries), torch.tensor(keys))
     assert mask.shape == (1, 1, len(queries), len(keys))
     assert mask[0, 0].tolist() == [[key <= query for key in keys] for query in queries]
-
-
-def test_both_masks_together_allow_what_each_allows() -> None:
-    padding = masks.padding(torch.tensor([[True, True, False], [True, False, False]]))
-    causal = masks.causal(torch.arange(3), torch.arange(3))
-    mask = masks.both(padding, causal)
-    assert torch.equal(mask, masks.both(causal, padding))
-    assert mask.shape == (2, 1, 3, 3)
-    assert mask[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
-    assert mask[1, 0].tolist() == [[True, False, False], [True, False, False], [True, False, False]]

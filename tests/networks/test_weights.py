@@ -136,27 +136,6 @@ def test_nobody_looks_any_more_after_a_mistake_either() -> None:
     assert weights == {}
 
 
-def test_of_several_calls_the_last_one_is_kept() -> None:
-    network, _ = generator()
-    with attention_weights(network) as weights:
-        network(random_texts(BATCH, TARGETS))
-        network(random_texts(3, 5))
-        last = dict(weights)
-    with attention_weights(network) as weights:
-        network(random_texts(3, 5))
-    for name, weight in weights.items():
-        assert torch.equal(last[name], weight)
-
-
-def test_two_networks_may_be_looked_at_at_once() -> None:
-    (network, call), (_, other_call) = generator(), generator()
-    with attention_weights(network) as weights:
-        other_call()
-        assert weights == {}
-        call()
-    assert len(weights) == 2
-
-
 @pytest.mark.parametrize("positions", [Positions.learned, Positions.rotary, Positions.relative])
 def test_with_a_cache_the_weights_are_those_of_the_new_tokens_for_all_tokens(positions: Positions) -> None:
     network, _ = generator(positions=positions)
@@ -169,17 +148,3 @@ def test_with_a_cache_the_weights_are_those_of_the_new_tokens_for_all_tokens(pos
         network(token_ids[:, 3:], cache)
     for name, weight in weights.items():
         assert_close(weight, complete[name][:, :, 3:])
-
-
-def test_the_weights_of_a_translator_with_a_cache_are_those_without() -> None:
-    network, _ = translator()
-    token_ids = random_texts(BATCH, TARGETS)
-    with torch.no_grad(), attention_weights(network) as weights:
-        memory = network.encode(random_texts(BATCH, SOURCES))
-        network.decode(token_ids, memory)
-        complete = dict(weights)
-        cache = network.new_cache()
-        for start, end in ((0, 3), (3, TARGETS)):
-            network.decode(token_ids[:, start:end], memory, cache=cache)
-    for name in (name for name in weights if name.startswith("decoder")):
-        assert_close(weights[name], complete[name][:, :, 3:])

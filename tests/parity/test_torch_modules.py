@@ -90,7 +90,7 @@ def ours_and_torchs_masks(
         ours, key_padding = masks.padding(padding_mask), ~padding_mask
     if with_causal:
         causal = masks.causal(torch.arange(queries), torch.arange(keys))
-        ours = causal if ours is None else masks.both(ours, causal)
+        ours = causal if ours is None else ours & causal
         attention = torch.ones(queries, keys, dtype=torch.bool).triu(1)
     return ours, key_padding, attention
 

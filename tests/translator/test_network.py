@@ -270,11 +270,9 @@ def test_a_selection_among_copies_of_a_source_leaves_its_keys_and_values_where_t
     begun, rows = random_texts(6, 4), [1, 1, 0, 5, 3, 3]
     memory, cache = network.encode(sources), network.new_cache()
     read_in_chunks(network, begun, memory, [4], cache)
-    before = [memory_cache.content for memory_cache in cache.memories]
+    before = [layer.memory for layer in cache.layers]
     cache.select(torch.tensor(rows), same_memory=True)
-    for memory_cache, (keys, values) in zip(cache.memories, before, strict=True):
-        assert memory_cache.content[0] is keys
-        assert memory_cache.content[1] is values
+    assert all(layer.memory is memory for layer, memory in zip(cache.layers, before, strict=True))
     rest = random_texts(6, 3, seed=4)
     cached = read_in_chunks(network, rest, memory, [1, 1, 1], cache)
     assert_same(cached, network(sources, torch.cat((begun[rows], rest), dim=1))[:, 4:])

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.networks.embedding import TokenDropout
+from firstlight.networks.layers import TokenDropout
 
 
 class BagOfWords(nn.Module):

@@ -6,11 +6,8 @@ from torch import Tensor, nn
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
-from firstlight.networks.convolution import ShortConvolution
-from firstlight.networks.embedding import TokenDropout, build_embedding
-from firstlight.networks.initialization import initialize
-from firstlight.networks.norms import build_norm, normalise
-from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalise
+from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.pooling import FeatureHead, build_head
 from firstlight.networks.positions import build_positions
 
@@ -125,7 +122,7 @@ class Classifier(nn.Module):
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
         if self.is_causal:
             places = torch.arange(length, device=token_ids.device)
-            mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
+            mask = mask & masks.causal(places, places)  # (batch, 1, length, length)
         hidden = self._embed(self.token_dropout(token_ids))  # (batch, length, dim)
         if features is not None:
             features = features.to(self.feature_projection.weight.dtype)

@@ -6,10 +6,8 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.embedding import build_embedding
-from firstlight.networks.initialization import initialize
-from firstlight.networks.norms import build_norm
-from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.layers import build_embedding, build_norm
+from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 
 

@@ -6,11 +6,8 @@ from torch import Tensor, nn
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import masks
 from firstlight.networks.block import HeadLayer, build_block
-from firstlight.networks.convolution import ShortConvolution
-from firstlight.networks.embedding import ScaledEmbedding, build_embedding
-from firstlight.networks.initialization import initialize
-from firstlight.networks.norms import build_norm
-from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm
+from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.cache import LayerCache, MemoryCache
+from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.positions import RelativePositions, RotaryPositions
 from firstlight.networks.variants import Positions
@@ -112,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         is_causal: bool = False,
-        cache: LayerCache | MemoryCache | None = None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
         """Attend from every position of `hidden` to `memory`, or to `hidden` itself if `memory` is None.
 
@@ -123,35 +123,38 @@ class MultiHeadAttention(nn.Module):
             memory: (batch, keys, dim) float; None: self-attention.
             mask: bool, broadcastable to (batch, heads, queries, keys), True where a query may attend to a key.
             is_causal: whether a query may attend only to itself and earlier positions; not together with `mask`.
-            cache: a `LayerCache` of earlier tokens, to which the keys and values of `hidden` are appended; or a
-                `MemoryCache` of `memory`, whose keys and values are computed only at the first call.
+            cache: keys and values of earlier tokens, to which those of `hidden` are appended. Those of `memory` are
+                computed only at the first call.
 
         Returns:
             (batch, queries, dim) float.
         """
         assert mask is None or not is_causal, "is_causal replaces a mask"
-        query, key, value = self.project(hidden, hidden if memory is None else memory, cache)
+        query, key, value = self.project(hidden, memory, cache)
         heads = self.attend(query, key, value, mask, is_causal=is_causal)  # (b, h, q, e)
         output = self.output(heads.transpose(1, 2).flatten(2))  # (b, q, d)
         return F.dropout(output, self.output_dropout) if self.training else output
 
     def project(
-        self, hidden: Tensor, memory: Tensor, cache: LayerCache | MemoryCache | None = None
+        self, hidden: Tensor, memory: Tensor | None = None, cache: LayerCache | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the queries of `hidden`, (b, h, q, e), and the keys and values, (b, g, k, e) each.
 
-        The keys and values are those of the tokens in a `LayerCache` and of `memory`.
+        The keys and values are those of all tokens, cached or in `hidden`, or those of `memory`.
         """
-        if isinstance(cache, LayerCache):  # one product and one rotation, which take half of the time for one token
+        if memory is None and cache is not None:  # one product and one rotation: half of the time for one token
             joined = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))  # (b, q, (h + g + g)·e)
             placed = self.split_heads(self.rotate(joined[..., : -self.shared_dim], cache.length))  # (b, h + g, q, e)
             value = self.split_heads(joined[..., -self.shared_dim :])
             return placed[:, : self.num_heads], *cache.append(placed[:, self.num_heads :], value)
         query = self.split_heads(self.rotate(self.query(hidden)))
-        if cache is not None and cache.content is not None:
-            return query, *cache.content
-        key, value = self.split_heads(self.rotate(self.key(memory))), self.split_heads(self.value(memory))
-        return query, *((key, value) if cache is None else cache.append(key, value))
+        if cache is not None and cache.memory is not None:
+            return query, *cache.memory
+        read = hidden if memory is None else memory
+        key, value = self.split_heads(self.rotate(self.key(read))), self.split_heads(self.value(read))
+        if cache is not None:
+            cache.memory = key, value
+        return query, key, value
 
     def rotate(self, projected: Tensor, start: int = 0) -> Tensor:
         """Return queries or keys, (b, q, heads·e), rotated by the positions start, start + 1, …."""

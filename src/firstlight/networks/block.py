@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from firstlight.choices import member
 from firstlight.networks.attention import build_attention
-from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
+from firstlight.networks.cache import LayerCache, RecentCache
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.convolution import CausalConvolution
-from firstlight.networks.norms import build_norm, normalise
+from firstlight.networks.layers import CausalConvolution, build_norm, normalise
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind
 
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+Layer = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[Activation, Layer] = {
     Activation.relu: F.relu,
     Activation.gelu: F.gelu,
     Activation.gelu_tanh: partial(F.gelu, approximate="tanh"),
@@ -205,7 +205,6 @@ class Block(nn.Module):
         cache: LayerCache | None = None,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
-        memory_cache: MemoryCache | None = None,
     ) -> Tensor:
         """Return the output of the block.
 
@@ -214,20 +213,23 @@ class Block(nn.Module):
             mask: mask of self-attention: bool, broadcastable to (batch, heads, length, length), True where a query may
                 attend to a key.
             is_causal: whether self-attention is causal; not together with `mask`.
-            cache: keys and values of the tokens before `hidden`.
+            cache: keys and values of the tokens before `hidden`, and of `memory`.
             memory: (batch, keys, dim) float, the vectors that cross-attention attends to.
             memory_mask: mask of cross-attention, broadcastable to (batch, heads, length, keys).
-            memory_cache: keys and values of `memory`.
 
         Returns:
             (batch, length, dim) float.
         """
-        normalised = self.self_attention_norm(hidden)
-        hidden = hidden + self.self_attention(normalised, mask=mask, is_causal=is_causal, cache=cache)
+        attention = partial(self.self_attention, mask=mask, is_causal=is_causal, cache=cache)
+        hidden = self.add(hidden, attention, self.self_attention_norm)
         if self.cross_attention is not None:
-            normalised = self.cross_attention_norm(hidden)
-            hidden = hidden + self.cross_attention(normalised, memory, memory_mask, cache=memory_cache)
-        return hidden + self.feed_forward(self.feed_forward_norm(hidden))
+            attention = partial(self.cross_attention, memory=memory, mask=memory_mask, cache=cache)
+            hidden = self.add(hidden, attention, self.cross_attention_norm)
+        return self.add(hidden, self.feed_forward, self.feed_forward_norm)
+
+    def add(self, hidden: Tensor, layer: Layer, norm: Layer) -> Tensor:
+        """Return the vectors plus the output of a layer. Both have the shape (batch, length, dim)."""
+        return hidden + layer(norm(hidden))
 
     @property
     def last_layers(self) -> list[nn.Linear | None]:
@@ -240,24 +242,9 @@ class Block(nn.Module):
 class PostNormBlock(Block):
     """A transformer block with a norm after each residual sum (post-norm, Vaswani et al. 2017)."""
 
-    def forward(
-        self,
-        hidden: Tensor,
-        mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        cache: LayerCache | None = None,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        memory_cache: MemoryCache | None = None,
-    ) -> Tensor:
-        """Return the output of the block. The arguments are those of `Block.forward`."""
-        attended = self.self_attention(hidden, mask=mask, is_causal=is_causal, cache=cache)
-        hidden = self.self_attention_norm(hidden + attended)
-        if self.cross_attention is not None:
-            attended = self.cross_attention(hidden, memory, memory_mask, cache=memory_cache)
-            hidden = self.cross_attention_norm(hidden + attended)
-        return self.feed_forward_norm(hidden + self.feed_forward(hidden))
+    def add(self, hidden: Tensor, layer: Layer, norm: Layer) -> Tensor:
+        """Return the norm of the vectors plus the output of a layer. Both have the shape (batch, length, dim)."""
+        return norm(hidden + layer(hidden))
 
 
 class GeneralBlock(Block):
@@ -284,7 +271,6 @@ class GeneralBlock(Block):
         cache: LayerCache | None = None,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
-        memory_cache: MemoryCache | None = None,
         **options: Any,
     ) -> Tensor:
         """Return the output of the block. The arguments are those of `Block.forward`."""
@@ -303,7 +289,7 @@ class GeneralBlock(Block):
 
         hidden = apply("self_attention", hidden, recents[0], mask=mask, cache=cache, **options)
         if self.cross_attention is not None:
-            hidden = apply("cross_attention", hidden, memory=memory, mask=memory_mask, cache=memory_cache)
+            hidden = apply("cross_attention", hidden, memory=memory, mask=memory_mask, cache=cache)
         return hidden if self.feed_forward is None else apply("feed_forward", hidden, recents[1])
 
 

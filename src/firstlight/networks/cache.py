@@ -25,21 +25,24 @@ class RecentCache:
         self.vectors = None
 
     def select(self, rows: Tensor) -> None:
-        """Keep some rows of the batch; see `LayerCache.select`."""
+        """Keep some rows of the batch; see `KeyValueCache.select`."""
         if self.vectors is not None:
             self.vectors = self.vectors[rows]
 
 
 class LayerCache:
-    """The keys and values of one self-attention, and the last inputs of the block's causal convolutions.
+    """What one block stores of earlier tokens. It is changed in place. Use it under `torch.no_grad()`.
 
-    It is changed in place. Use it under `torch.no_grad()`.
+    keys, values: those of self-attention. before_attention, before_feed_forward: the last inputs of the causal
+    convolutions. memory: the keys and values of cross-attention, (batch, heads, sources, head_dim) each; None until its
+    first call.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.length = capacity, 0
         self.before_attention, self.before_feed_forward = RecentCache(), RecentCache()
         self.keys, self.values = torch.empty(0), torch.empty(0)
+        self.memory: tuple[Tensor, Tensor] | None = None
         self.weights: tuple[Tensor, Tensor | None] | None = None
 
     def joined(self, projections: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -76,11 +79,13 @@ class LayerCache:
         if (self.keys.shape, self.keys.dtype, self.keys.device) != (shape, key.dtype, key.device):
             self.keys, self.values = key.new_empty(shape), value.new_empty(shape)
 
-    def select(self, rows: Tensor) -> None:
-        """Keep only the given rows of the batch, in the given order. rows: (new batch,) int; a row may be repeated."""
+    def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
+        """Keep only the given rows of the batch; see `KeyValueCache.select`."""
         self.keys, self.values = self._chosen(self.keys, rows), self._chosen(self.values, rows)
         self.before_attention.select(rows)
         self.before_feed_forward.select(rows)
+        if self.memory is not None and not same_memory:
+            self.memory = self.memory[0][rows], self.memory[1][rows]
 
     def clear(self) -> None:
         """Delete the tokens. Their memory stays allocated."""
@@ -95,28 +100,6 @@ class LayerCache:
         return new
 
 
-class MemoryCache:
-    """The keys and values of a fixed text, such as the source of a translation.
-
-    content: None until the first call of the attention, then the keys and the values, (batch, heads, keys, head_dim)
-    each.
-    """
-
-    def __init__(self) -> None:
-        self.content: tuple[Tensor, Tensor] | None = None
-
-    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the keys and values, and return them."""
-        self.content = key, value
-        return self.content
-
-    def select(self, rows: Tensor) -> None:
-        """Keep some rows of the batch; see `LayerCache.select`."""
-        if self.content is not None:
-            keys, values = self.content
-            self.content = keys[rows], values[rows]
-
-
 class KeyValueCache:
     """Keys and values of all attention layers of a decoder, for generation token by token.
 
@@ -128,8 +111,7 @@ class KeyValueCache:
         capacity: the largest number of tokens, which is the context length of the network.
 
     Attributes:
-        layers: the cache of each self-attention.
-        memories: the cache of each cross-attention; it stays empty in a generator.
+        layers: the cache of each block.
 
     Example:
         >>> import torch
@@ -145,7 +127,6 @@ class KeyValueCache:
 
     def __init__(self, num_layers: int, capacity: int) -> None:
         self.layers = [LayerCache(capacity) for _ in range(num_layers)]
-        self.memories = [MemoryCache() for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
@@ -164,10 +145,7 @@ class KeyValueCache:
         row keeps its source.
         """
         for layer in self.layers:
-            layer.select(rows)
-        if not same_memory:
-            for memory in self.memories:
-                memory.select(rows)
+            layer.select(rows, same_memory=same_memory)
 
     def positions(self, num_new: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the positions of the next tokens, (new,), and of all tokens including them, (length + new,)."""

@@ -20,6 +20,7 @@ from firstlight.networks.variants import (
 )
 
 WAVE_LENGTH_BASE = 10_000.0  # of the sinusoid (Vaswani et al. 2017), and of rotary positions (Su et al. 2021)
+OPTIONAL_SIZES = ("head_dim", "num_key_value_heads", "feed_forward_dim", "base_dim", "base_head_dim")
 LARGEST_STD = 0.5  # of linear layers with a normal distribution; with a larger one, a training hardly starts
 
 
@@ -160,48 +161,37 @@ class TransformerConfig:
             )
 
     def _check_numbers(self) -> None:
-        for name in ("dim", "num_heads", "num_layers"):
+        for name in ("dim", "num_heads", "num_layers", *OPTIONAL_SIZES):
             check_at_least(f"model.{name}", getattr(self, name), 1)
         check_at_least("context_length", self.context_length, 1)
-        for name in ("head_dim", "num_key_value_heads", "feed_forward_dim", "base_dim", "base_head_dim"):
-            if getattr(self, name) is not None:
-                check_at_least(f"model.{name}", getattr(self, name), 1)
         check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
         check_share("model.attention_dropout", self.attention_dropout)
-        if not 0 < self.embedding_std < math.inf:
-            raise ValueError(f"model.embedding_std={self.embedding_std} must be a finite number above 0")
-        if self.norm_eps is not None and not 0 < self.norm_eps < math.inf:
-            raise ValueError(f"model.norm_eps={self.norm_eps} must be a finite number above 0, or null")
+        for name in ("embedding_std", "norm_eps"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"model.{name}={value} must be a finite number above 0")
 
     def _check_positions(self) -> None:
+        scale, base = f"model.position_scale={self.position_scale}", f"model.rotary_base={self.rotary_base}"
         if not 0 < self.position_scale <= 1:
-            raise ValueError(f"model.position_scale={self.position_scale} must be above 0 and at most 1")
+            raise ValueError(f"{scale} must be above 0 and at most 1")
         if self.position_scale < 1 and self.positions not in (Positions.sinusoidal, Positions.rotary):
-            raise ValueError(
-                f"model.position_scale={self.position_scale} scales sinusoidal and rotary positions, not "
-                f"{self.positions.value}; set it to 1"
-            )
+            raise ValueError(f"{scale} requires model.positions=sinusoidal or rotary; set it to 1")
         if not 1 < self.rotary_base < math.inf:
-            raise ValueError(f"model.rotary_base={self.rotary_base} must be a finite number above 1")
+            raise ValueError(f"{base} must be a finite number above 1")
         if self.rotary_base != WAVE_LENGTH_BASE and self.positions is not Positions.rotary:
-            raise ValueError(
-                f"model.rotary_base={self.rotary_base} requires model.positions=rotary, not {self.positions.value}; "
-                f"set it to {WAVE_LENGTH_BASE:.0f}"
-            )
+            raise ValueError(f"{base} requires model.positions=rotary; set it to {WAVE_LENGTH_BASE:.0f}")
 
     def _check_layers(self) -> None:
-        if self.zero_init and (not self.residual or not self.output_projection):
-            raise ValueError("model.zero_init=true requires model.residual=true and model.output_projection=true")
-        if self.zero_init and self.feed_forward is FeedForwardKind.linear:
-            raise ValueError("model.zero_init=true would keep model.feed_forward=linear at zero forever; use mlp")
+        has_last_layers = self.residual and self.output_projection and self.feed_forward is not FeedForwardKind.linear
+        if self.zero_init and (not has_last_layers or self.initialization is Initialization.depth_scaled):
+            raise ValueError(
+                "model.zero_init=true requires model.residual=true, model.output_projection=true, a model.feed_forward "
+                "other than linear and a model.initialization other than depth_scaled; set model.zero_init=false"
+            )
         if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
             raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
-        if self.zero_init and self.initialization is Initialization.depth_scaled:
-            raise ValueError(
-                "model.initialization=depth_scaled scales the layers that model.zero_init=true sets to zero; "
-                "set model.zero_init=false, or model.initialization=normal"
-            )
         if self.initialization is not Initialization.default and self.embedding_std > LARGEST_STD:
             raise ValueError(
                 f"model.initialization={self.initialization.value} draws linear layers with "
@@ -220,39 +210,31 @@ class TransformerConfig:
                 f"set model.head_dim, or use {_nearest_divisors(self.dim, self.num_heads)} heads"
             )
         if self.num_heads % self.resolved_num_key_value_heads:
-            raise ValueError(
-                f"model.num_heads={self.num_heads} is not divisible by model.num_key_value_heads="
-                f"{self.num_key_value_heads}; use "
-                f"{_nearest_divisors(self.num_heads, self.resolved_num_key_value_heads)} heads of keys and values"
-            )
+            heads = _nearest_divisors(self.num_heads, self.resolved_num_key_value_heads)
+            raise ValueError(f"model.num_key_value_heads must divide model.num_heads={self.num_heads}; use {heads}")
         if self.positions is Positions.rotary and self.resolved_head_dim % 2:
             raise ValueError(
                 f"model.positions=rotary requires an even head width, but it is {self.resolved_head_dim}; "
                 f"set model.head_dim={self.resolved_head_dim + 1}, or other positions"
             )
-        inner_dim = self.num_heads * self.resolved_head_dim
-        if not self.output_projection and inner_dim != self.dim:
+        if not self.output_projection and self.num_heads * self.resolved_head_dim != self.dim:
             raise ValueError(
                 f"model.output_projection=false requires model.num_heads * model.head_dim = model.dim, not "
-                f"{self.num_heads} * {self.resolved_head_dim} = {inner_dim} and {self.dim}"
+                f"{self.num_heads} * {self.resolved_head_dim} and {self.dim}"
             )
 
     def _check_parametrization(self) -> None:
-        if self.parametrization is Parametrization.standard:
+        if not self._is_mup:
             return
         if self.base_dim is None:
             raise ValueError(
                 "model.parametrization=mup requires model.base_dim, the width at which the learning rate was chosen; "
                 "set it, such as model.base_dim=32"
             )
-        if self._target_ is not None:
+        if self._target_ is not None or not self.scale_scores:
             raise ValueError(
-                f"model.parametrization=mup does not apply to model._target_={self._target_}, whose layers it does not "
-                "know; set model.parametrization=standard"
-            )
-        if not self.scale_scores:
-            raise ValueError(
-                "model.parametrization=mup divides the scores of attention by head_dim; set model.scale_scores=true"
+                "model.parametrization=mup requires model.scale_scores=true and a built-in network, without "
+                "model._target_; set model.parametrization=standard"
             )
         if self.base_head_dim is None and self.head_dim is None and self.base_dim % self.num_heads:
             raise ValueError(
@@ -323,9 +305,9 @@ class TransformerConfig:
         return 8 * self.dim // 3 if self.activation is Activation.swiglu else 4 * self.dim
 
 
-def check_at_least(name: str, value: int, minimum: int) -> None:
-    """Raise ValueError unless minimum <= value."""
-    if value < minimum:
+def check_at_least(name: str, value: int | None, minimum: int) -> None:
+    """Raise ValueError unless minimum <= value, or the value is None."""
+    if value is not None and value < minimum:
         raise ValueError(f"{name}={value} must be at least {minimum}")
 
 

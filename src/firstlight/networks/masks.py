@@ -1,6 +1,7 @@
 """Attention masks. No other module makes or applies masks.
 
-A mask is boolean, broadcastable to (batch, heads, queries, keys), and True where a query may attend to a key.
+A mask is boolean, broadcastable to (batch, heads, queries, keys), and True where a query may attend to a key. `&`
+joins two masks.
 """
 
 import math
@@ -20,11 +21,6 @@ def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     query_positions: (queries,) int; key_positions: (keys,) int. Returns (1, 1, queries, keys).
     """
     return (key_positions[None, :] <= query_positions[:, None])[None, None]
-
-
-def both(first: Tensor, second: Tensor) -> Tensor:
-    """Return the mask that is True where both masks are True."""
-    return torch.logical_and(first, second)
 
 
 def added_to(scores: Tensor, mask: Tensor | None) -> Tensor:

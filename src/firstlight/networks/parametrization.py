@@ -1,7 +1,8 @@
-"""The maximal update parametrization (µP): networks of all widths have the same best learning rate (Yang et al. 2022).
+"""Initial weights, and the maximal update parametrization (µP) of networks.
 
-Everything follows Table 8 of "Tensor Programs V", relative to a base width at which nothing differs from the standard
-parametrization. With m = dim / base_dim:
+With µP, networks of all widths have the same best learning rate (Yang et al. 2022). Everything follows Table 8 of
+"Tensor Programs V", relative to a base width at which nothing differs from the standard parametrization. With
+m = dim / base_dim:
 
 - hidden layers, from vectors of size dim to vectors of size dim: variance of the initial weights 1/m, and Adam's
   learning rate divided by m (`firstlight.lit.optimizers`)
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from firstlight.networks.block import Block, HeadLayer
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.layers import ShortConvolution
 from firstlight.networks.pooling import PerToken
 from firstlight.networks.variants import Initialization
 
@@ -65,13 +66,11 @@ def output_layers(head: nn.Module) -> Iterator[nn.Linear]:
 
 
 @torch.no_grad()
-def scale_initial_weights(network: nn.Module, head: nn.Module, config: TransformerConfig) -> None:
+def _scale(network: nn.Module, config: TransformerConfig) -> None:
     """Scale initial weights of the standard parametrization to those of µP.
 
     torch's default distribution is scaled by the number of inputs, which is right for the weights of hidden layers. A
     normal distribution of `config.initialization` is not scaled, which is right for output layers and biases of 0.
-
-    head: the output layer of the network, or the module that contains it.
     """
     if config.width_multiplier == 1:
         return
@@ -82,6 +81,40 @@ def scale_initial_weights(network: nn.Module, head: nn.Module, config: Transform
             layer.weight /= root
         elif layer.bias is not None:
             layer.bias *= root
-    for layer in output_layers(head) if is_default else ():
+    for layer in output_layers(network.head) if is_default else ():  # type: ignore[arg-type]  # a Module
         for parameter in layer.parameters():
             parameter.mul_(root)
+
+
+@torch.no_grad()
+def initialize(network: nn.Module, config: TransformerConfig, num_loops: int = 1) -> None:
+    """Draw the weights of all linear layers of a network, and set their biases to 0.
+
+    With "depth_scaled", the last layer of each sublayer is divided by the square root of the number of sublayers in its
+    stack of blocks, so that the sum of all sublayers does not grow with the depth (GPT-2, Radford et al. 2019). With
+    "default", the network is unchanged.
+
+    Last, the weights are scaled to the width, if `config.parametrization` is µP.
+
+    network: its stacks of blocks are `nn.ModuleList`s, and `head` is or contains its output layer; num_loops: number of
+    times that a stack is applied.
+    """
+    if config.initialization is not Initialization.default:
+        _draw(network, config, num_loops)
+    _scale(network, config)
+
+
+def _draw(network: nn.Module, config: TransformerConfig, num_loops: int) -> None:
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=config.embedding_std)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    for stack in network.children():
+        blocks = [part for part in stack.modules() if isinstance(part, Block)]
+        last_layers = [layer for block in blocks for layer in block.last_layers]
+        for layer in filter(None, last_layers):
+            if config.zero_init:
+                nn.init.zeros_(layer.weight)
+            elif config.initialization is Initialization.depth_scaled:
+                layer.weight /= math.sqrt(num_loops * len(last_layers))

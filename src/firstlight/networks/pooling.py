@@ -1,6 +1,7 @@
 """The heads of a classifier, which map the vectors of all tokens to logits. Padding does not change the logits."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 
 from firstlight.networks import masks
 from firstlight.networks.variants import PoolingKind
+
+Pool = Callable[[Tensor, Tensor], Tensor]  # of the vectors of the tokens and the padding mask
 
 
 class PerToken(nn.Module):
@@ -38,9 +41,9 @@ class Flatten(nn.Module):
 
 
 class Pooled(nn.Module):
-    """A pooling layer that reduces the tokens to one vector, followed by a linear layer."""
+    """A function that reduces the tokens to one vector, followed by a linear layer."""
 
-    def __init__(self, pool: nn.Module, dim: int, num_outputs: int) -> None:
+    def __init__(self, pool: Pool, dim: int, num_outputs: int) -> None:
         super().__init__()
         self.pool = pool
         self.outputs = nn.Linear(dim, num_outputs)
@@ -51,41 +54,29 @@ class Pooled(nn.Module):
         return self.outputs(pooled)
 
 
-class Mean(nn.Module):
-    """The mean over the real tokens, or zeros if there are none."""
-
-    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
-        weights = padding_mask[..., None].to(hidden.dtype)
-        return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+def mean(hidden: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the mean over the real tokens, (batch, dim), or zeros if there are none."""
+    weights = padding_mask[..., None].to(hidden.dtype)
+    return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-class First(nn.Module):
-    """The first token, or zeros if it is padding."""
-
-    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
-        return hidden[:, 0] * padding_mask[:, :1]
+def first(hidden: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the first token, (batch, dim), or zeros if it is padding."""
+    return hidden[:, 0] * padding_mask[:, :1]
 
 
-class Last(nn.Module):
-    """The last real token, or zeros if there is none."""
-
-    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
-        places = torch.arange(1, hidden.shape[1] + 1, device=hidden.device)  # (length,), from 1 so that padding is 0
-        last = (places * padding_mask).argmax(dim=1)  # (batch,)
-        chosen = hidden.gather(1, last[:, None, None].expand(-1, 1, hidden.shape[2])).squeeze(1)
-        return chosen * padding_mask.any(dim=1, keepdim=True)
+def last(hidden: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the last real token, (batch, dim), or zeros if there is none."""
+    places = torch.arange(1, hidden.shape[1] + 1, device=hidden.device)  # (length,), from 1 so that padding is 0
+    row = (places * padding_mask).argmax(dim=1)  # (batch,)
+    chosen = hidden.gather(1, row[:, None, None].expand(-1, 1, hidden.shape[2])).squeeze(1)
+    return chosen * padding_mask.any(dim=1, keepdim=True)
 
 
-class Max(nn.Module):
-    """The largest value of each coordinate over the real tokens, or zeros if there are none."""
-
-    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
-        largest = hidden.masked_fill(~padding_mask[..., None], -math.inf).amax(dim=1)
-        return largest.masked_fill(~padding_mask.any(dim=1, keepdim=True), 0.0)
+def largest(hidden: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the largest value of each coordinate over the real tokens, (batch, dim), or zeros if there are none."""
+    found = hidden.masked_fill(~padding_mask[..., None], -math.inf).amax(dim=1)
+    return found.masked_fill(~padding_mask.any(dim=1, keepdim=True), 0.0)
 
 
 class AttentionPool(nn.Module):
@@ -118,6 +109,14 @@ class FeatureHead(nn.Module):
         return self.score(torch.cat((total / length.sqrt(), total / length, stressed / length.sqrt()), dim=-1))
 
 
+POOLS: dict[PoolingKind, Pool] = {
+    PoolingKind.mean: mean,
+    PoolingKind.first: first,
+    PoolingKind.last: last,
+    PoolingKind.max: largest,
+}
+
+
 def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: int) -> nn.Module:
     """Return the head that maps (batch, length, dim) and the padding mask to (batch, outputs)."""
     match kind:
@@ -127,11 +126,5 @@ def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: in
             return Flatten(dim, context_length, num_outputs)
         case PoolingKind.attention:
             return Pooled(AttentionPool(dim), dim, num_outputs)
-        case PoolingKind.mean:
-            return Pooled(Mean(), dim, num_outputs)
-        case PoolingKind.first:
-            return Pooled(First(), dim, num_outputs)
-        case PoolingKind.last:
-            return Pooled(Last(), dim, num_outputs)
-        case PoolingKind.max:
-            return Pooled(Max(), dim, num_outputs)
+        case _:
+            return Pooled(POOLS[kind], dim, num_outputs)

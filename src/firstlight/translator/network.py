@@ -6,10 +6,8 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.embedding import build_embedding
-from firstlight.networks.initialization import initialize
-from firstlight.networks.norms import build_norm, normalise
-from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.layers import build_embedding, build_norm, normalise
+from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 from firstlight.translator.options import EncoderDecoderConfig
 
@@ -152,7 +150,6 @@ class EncoderDecoder(nn.Module):
                 cache=None if cache is None else cache.layers[i],
                 memory=memory,
                 memory_mask=memory_mask,
-                memory_cache=None if cache is None else cache.memories[i],
             )
         return self.head(self.output_multiplier(self.decoder_norm(hidden)))  # (batch, new, vocab_size)
 
@@ -168,7 +165,7 @@ class EncoderDecoder(nn.Module):
         if target_mask is not None:
             assert cache is None, "a target with a cache must have no padding"
             places = torch.arange(length, device=token_ids.device)
-            return masks.both(masks.causal(places, places), masks.padding(target_mask)), False
+            return masks.causal(places, places) & masks.padding(target_mask), False
         if cache is None or cache.length == 0:
             return None, True
         if length == 1:
