@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from firstlight.errors import UserError
 from firstlight.files import lines as files_by_line
 from firstlight.files import rows as files
 from firstlight.files.lines import read_text
-from firstlight.files.row_writer import RowWriter
+from firstlight.files.row_writer import check_output, row_writer
 from firstlight.files.rows import dataset_files, read_rows
 
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
@@ -107,42 +108,25 @@ def test_rows_are_streamed(make):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("r.csv", "", r"r.csv:1: the file is empty; name a file with data"),
-        ("r.txt", "", r"r.txt:1: the file is empty"),
-        ("r.csv", "text,label\n", r"r.csv:1: the file has no rows"),
-        ("r.jsonl", "\n\n", r"r.jsonl:1: the file has no rows"),
-        ("r.txt", b"one\ntwo\ncaf\xe9\n", r"r.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
-        ("r.csv", b'text,label\n"a\nb\xff",1\n', r"r.csv:3: byte 0xff is not UTF-8"),
-        ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', r"r.jsonl:2: byte 0xc3 is not UTF-8"),
-        ("r.txt", "\ufeffhi".encode("utf-16"), r"r.txt:1: the line contains a NUL byte; save the file as UTF-8"),
-        ("r.csv", "text\na\nb\0c\n", r"r.csv:3: the line contains a NUL byte"),
+        ("r.csv", "", "r.csv:1: the file is empty; name a file with data"),
+        ("r.csv", "text,label\n", "r.csv:1: the file has no rows"),
+        ("r.txt", b"one\ntwo\ncaf\xe9\n", "r.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("r.csv", b'text,label\n"a\nb\xff",1\n', "r.csv:3: byte 0xff is not UTF-8"),
+        ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', "r.jsonl:2: byte 0xc3 is not UTF-8"),
+        ("r.csv", "text\na\nb\0c\n", "r.csv:3: the line contains a NUL byte; save the file as UTF-8"),
         (
             "r.jsonl",
             '{"a": 1}\n{"a": 2\n',
-            r"r.jsonl:2: the line is not a JSON object \(.* at column .*\); write one object per line",
+            r"r.jsonl:2: .* not a JSON object \(.* at column .*\); write one object per",
         ),
+        ("r.json", '[\n{"a": 1},\n{"a": 2}]\n', "r.json:1: the line is not a JSON object"),
         ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: the line is not a JSON object \(it is a list\)"),
-        (
-            "r.json",
-            '[\n{"a": 1},\n{"a": 2}]\n',
-            r"r.json:1: the line is not a JSON object .* write one object per line",
-        ),
-        ("r.jsonl", "[" * 100_003, r"r.jsonl:1: the line is not a JSON object"),
-        (
-            "r.csv",
-            "text,label\na,1\nb,c,2\n",
-            r"r.csv:3: the row has 3 fields, but the header has 2; quote fields that contain ','",
-        ),
-        ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
-        ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
-        ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
-        ("r.csv", "text;label\na;b\n", r"r.csv:1: the columns are separated by ';'; save the file with commas"),
-        (
-            "r.parquet",
-            b"PAR1 not really PAR1",
-            r"r.parquet: the Parquet file is broken \(.*\); write or download the file again",
-        ),
-        ("r.parquet", b"", r"r.parquet: the Parquet file is broken"),
+        ("r.jsonl", "[" * 100_003, "r.jsonl:1: the line is not a JSON object"),
+        ("r.csv", "text,label\na,1\nb,c,2\n", "r.csv:3: the row has 3 fields, but the header has 2; quote fields"),
+        ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', "r.csv:3: unexpected end of data; close every quote"),
+        ("r.csv", "text,text\na,b\n", "r.csv:1: two columns are named 'text'; rename one of them"),
+        ("r.csv", "text;label\na;b\n", "r.csv:1: the columns are separated by ';'; save the file with commas"),
+        ("r.parquet", b"PAR1 not really PAR1", r"the Parquet file is broken \(.*\); write or download the file again"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, message):
@@ -151,17 +135,11 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line"),
-    [
-        ("r.csv", "id,text,label\n2,a,4\n", 1),
-        ("r.jsonl", '{"lable": 4}\n{"id": 3, "text": "b", "label": 4}\n', 2),
-    ],
-)
-def test_a_missing_column_is_named_with_those_there_are(make, name, content, line):
-    message = f"{name}:{line}: the column 'lable' does not exist; the columns are id, text, label; did you mean 'label'"
-    with pytest.raises(UserError, match=message):
-        values(make(name, content), "lable")
+@pytest.mark.parametrize(("name", "line"), [("r.csv", ":1"), ("r.jsonl", ":1"), ("r.parquet", "")])
+def test_a_missing_column_is_named_with_those_there_are(name, line, tmp_path):
+    write(tmp_path / name, REVIEWS)
+    with pytest.raises(UserError, match=f"{name}{line}: the column 'body' does not exist; .* are id, text, label"):
+        values(tmp_path / name, "body")
 
 
 @pytest.mark.timeout(60)  # comparing each of 100,000 columns with all others took minutes
@@ -169,19 +147,7 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
     names = [f"c{number}" for number in range(100_003)]
     path = make("wide.csv", f"text,{','.join(names)}\ngood{',7' * len(names)}\n")
     assert values(path, "text", names[-1]) == [{"text": "good", names[-1]: "7"}]
-    with pytest.raises(UserError, match=r"wide.csv:1: the column 'body' does not exist; .* and 99,984 more; check"):
-        values(path, "body")
-    path.write_text(f"text,{','.join(names)},c1009\n")
-    with pytest.raises(UserError, match=r"wide.csv:1: two columns are named 'c1009'; rename one of them"):
-        values(path, "text")
-
-
-def test_a_missing_column_of_parquet_is_named(tmp_path):
-    path = tmp_path / "r.parquet"
-    parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
-    with pytest.raises(
-        UserError, match="the column 'body' does not exist; the columns are id, text, label; check the name"
-    ):
+    with pytest.raises(UserError, match=r"wide.csv:1: the column 'body' does not exist; .* and 99,984 more"):
         values(path, "body")
 
 
@@ -193,35 +159,22 @@ def test_parquet_with_a_text_that_is_no_utf_8_is_refused(tmp_path):
         values(path, "text")
 
 
-def test_parquet_without_rows_is_refused(tmp_path):
-    parquet.write_table(pa.Table.from_pylist(REVIEWS)[:0], tmp_path / "r.parquet")
-    with pytest.raises(UserError, match=r"r.parquet:1: the file has no rows"):
-        values(tmp_path / "r.parquet")
-
-
 def test_an_open_quote_does_not_read_all_of_a_large_file(make, monkeypatch):
     monkeypatch.setattr(files, "LONGEST_FIELD", 1009)
     with pytest.raises(UserError, match=r"r.csv:2: field larger than field limit \(1009\); close every quote"):
         values(make("r.csv", 'text\n"' + "never closed\n" * 101))
 
 
-def test_a_missing_file_is_refused_at_once_with_its_look_alike(make, tmp_path):
+def test_a_path_that_is_no_file_is_refused_at_once(make, tmp_path):
     make("reviews.csv", "text\na\n")
-    with pytest.raises(UserError, match=r"review.csv: No such file or directory; did you mean") as error:
+    with pytest.raises(UserError, match=r"No such file or directory; did you mean '.*/reviews.csv'\?$"):
         read_rows(tmp_path / "review.csv")
-    assert str(error.value).endswith(f"; did you mean {str(tmp_path / 'reviews.csv')!r}?")
-
-
-def test_a_text_taken_for_a_path_is_refused(tmp_path):
-    with pytest.raises(UserError, match="File name too long"):
-        read_rows(tmp_path / ("good " * 101))
-
-
-def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(UserError, match="is a folder; name a file in it"):
-        read_rows(tmp_path)
     with pytest.raises(UserError, match="No such file or directory; check the name"):
         read_rows(tmp_path / "nowhere" / "reviews.csv")
+    with pytest.raises(UserError, match="File name too long"):
+        read_rows(tmp_path / ("good " * 101))
+    with pytest.raises(UserError, match="is a folder; name a file in it"):
+        read_rows(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -235,60 +188,47 @@ def test_a_file_without_permission_is_refused(make):
 # --- writing ---
 
 
+def write(path: Path, rows: list[dict[str, Any]], columns: Sequence[str] = ()) -> None:
+    with row_writer(path, columns or list(rows[0])) as write_row:
+        for row in rows:
+            write_row(row)
+
+
 @given(texts=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
 @settings(deadline=None)
 @pytest.mark.parametrize("ending", ["csv", "tsv", "ndjson", "parquet"])
 def test_any_text_comes_back_as_written(tmp_path_factory, ending, texts):
     path = tmp_path_factory.mktemp("written") / f"out.{ending}"
-    with RowWriter(path, ["n", "text"]) as writer:
-        for number, text in enumerate(texts):
-            writer.write({"n": number, "text": text})
+    write(path, [{"n": number, "text": text} for number, text in enumerate(texts)])
     assert [(int(row["n"]), row["text"]) for row in values(path)] == list(enumerate(texts))
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_lone_surrogate_is_written(tmp_path, ending):
-    path = tmp_path / f"out.{ending}"
-    with RowWriter(path, ["text"]) as writer:
-        writer.write({"text": "a\ud800b"})
+    write(path := tmp_path / f"out.{ending}", [{"text": "a\ud800b"}])
     assert values(path)[0]["text"] in ("a\ud800b", r"a\ud800b")
 
 
-def test_numbers_in_csv_are_not_quoted(tmp_path):
-    with RowWriter(tmp_path / "out.csv", ["text", "score"]) as writer:
-        writer.write({"text": "good", "score": 0.5})
-    assert (tmp_path / "out.csv").read_text() == '"text","score"\n"good",0.5\n'
-
-
-@pytest.mark.parametrize(("ending", "content"), [("csv", '"text"\n'), ("jsonl", "")])
-def test_no_rows_make_a_file_without_rows(tmp_path, ending, content):
-    with RowWriter(tmp_path / f"out.{ending}", ["text"]):
-        pass
-    assert (tmp_path / f"out.{ending}").read_text() == content
+def test_numbers_in_csv_are_not_quoted_and_no_rows_are_a_header(tmp_path):
+    path = tmp_path / "out.csv"
+    write(path, [{"text": "good", "score": 0.5}])
+    assert path.read_text() == '"text","score"\n"good",0.5\n'
+    write(path, [], ["text", "score"])
+    assert path.read_text() == '"text","score"\n'
 
 
 def test_parquet_is_written_in_groups_with_the_types_of_the_first(tmp_path):
     path = tmp_path / "out.parquet"
-    with RowWriter(path, ["n", "note"]) as writer:
-        for number in range(3001):
-            writer.write({"n": number, "note": "late" if number == 3000 else None})
+    write(path, [{"n": number, "note": "late" if number == 3000 else None} for number in range(3001)])
     assert [row["n"] for row in values(path)] == list(range(3001))
     assert values(path)[-1]["note"] == "late"
-
-
-def test_parquet_without_rows_keeps_its_columns(tmp_path):
-    with RowWriter(tmp_path / "out.parquet", ["text", "stars"]):
-        pass
-    assert parquet.read_schema(tmp_path / "out.parquet").names == ["text", "stars"]
+    write(path, [], ["text", "stars"])
+    assert parquet.read_schema(path).names == ["text", "stars"]
 
 
 def test_a_column_of_two_types_is_refused_by_parquet(tmp_path):
-    with (
-        pytest.raises(UserError, match=r"one type per column .* write .jsonl instead"),
-        RowWriter(tmp_path / "out.parquet", ["a"]) as writer,
-    ):
-        writer.write({"a": 1})
-        writer.write({"a": "one"})
+    with pytest.raises(UserError, match=r"one type per column .* write .jsonl instead"):
+        write(tmp_path / "out.parquet", [{"a": 1}, {"a": "one"}])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -296,8 +236,8 @@ def test_a_column_of_two_types_is_refused_by_parquet(tmp_path):
 def test_nothing_is_written_half(tmp_path, ending):
     path = tmp_path / f"out.{ending}"
     path.write_text("before")
-    with pytest.raises(KeyboardInterrupt), RowWriter(path, ["text"]) as writer:
-        writer.write({"text": "first"})
+    with pytest.raises(KeyboardInterrupt), row_writer(path, ["text"]) as write_row:
+        write_row({"text": "first"})
         raise KeyboardInterrupt
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
@@ -307,7 +247,6 @@ def test_nothing_is_written_half(tmp_path, ending):
     ("name", "message"),
     [
         ("out.xlsx", "the ending '.xlsx' is not supported; use .csv, .tsv, .jsonl, .ndjson or .parquet"),
-        ("out", "the ending '' is not supported"),
         ("nowhere/out.csv", "the folder .*nowhere does not exist; create it"),
         ("folder.csv", "is a folder; name a file"),
     ],
@@ -315,7 +254,7 @@ def test_nothing_is_written_half(tmp_path, ending):
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, name, message):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UserError, match=message):
-        RowWriter(tmp_path / name, ["text"])
+        check_output(tmp_path / name)
 
 
 # --- folders ---
@@ -341,6 +280,11 @@ def test_a_folder_without_splits_is_refused(make, tmp_path):
     make("reviews.csv", "")
     with pytest.raises(UserError, match=r"has no split; expected train, validation, .* or test, ending in .csv"):
         dataset_files(tmp_path)
+    make("train.csv.gz", "")
+    with pytest.raises(UserError, match=r"has no split, but train.csv.gz, which is compressed; unpack it"):
+        dataset_files(tmp_path)
+    with pytest.raises(UserError, match=r"is not a folder; name a folder with files such as train.jsonl"):
+        dataset_files(tmp_path / "nowhere")
 
 
 def test_two_files_for_one_split_are_refused(make, tmp_path):
@@ -348,11 +292,6 @@ def test_two_files_for_one_split_are_refused(make, tmp_path):
     make("dev.jsonl", "")
     with pytest.raises(UserError, match=r"dev.jsonl and val.csv are both the validation split; remove one"):
         dataset_files(tmp_path)
-
-
-def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"is not a folder; name a folder with files such as train.jsonl"):
-        dataset_files(tmp_path / "nowhere")
 
 
 # --- a text for a generator ---
@@ -396,7 +335,6 @@ def test_lines_may_end_with_a_carriage_return_alone(tmp_path, name):
     ("name", "message"),
     [
         ("r.csv.zip", "r.csv.zip: the file is compressed; unpack it, and name the unpacked file, such as r.csv"),
-        ("r.jsonl.gz", "r.jsonl.gz: the file is compressed; unpack it, and name the unpacked file, such as r.jsonl"),
         ("r.xlsx", "r.xlsx: the file is a spreadsheet; save it as CSV, and name r.csv"),
     ],
 )
@@ -405,12 +343,6 @@ def test_a_packed_file_is_named_as_such(tmp_path, name, message):
     for read in (read_rows, read_text):
         with pytest.raises(UserError, match=re.escape(message)):
             next(read(tmp_path / name))
-
-
-def test_a_folder_of_packed_files_is_named_as_such(tmp_path):
-    (tmp_path / "train.csv.gz").touch()
-    with pytest.raises(UserError, match=r"has no split, but train.csv.gz, which is compressed; unpack it"):
-        dataset_files(tmp_path)
 
 
 @pytest.mark.parametrize(("ending", "line"), [("txt", 1), ("csv", 3), ("jsonl", 2)])

@@ -72,11 +72,9 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     if ending == "txt":
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
     else:
-        from firstlight.files.row_writer import RowWriter
+        from firstlight.files.row_writer import write_rows
 
-        with RowWriter(source, ["text", "label"]) as file:
-            for text in texts:
-                file.write({"text": text, "label": 3})
+        write_rows(source, [{"text": text, "label": 3} for text in texts])
     done = scripts.run("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(target.open(encoding="utf-8")))

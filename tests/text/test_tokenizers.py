@@ -156,10 +156,6 @@ def test_a_million_characters_are_encoded(tokenizer, text):
     assert len(tokenizer.encode(text)) >= 1
 
 
-def test_a_lone_surrogate_is_no_obstacle(tokenizer):
-    assert tokenizer.encode("low \ud800\udfff tea") == tokenizer.encode("low tea")
-
-
 def test_with_punctuation_marks_are_words_and_still_are_after_json():
     tokenizer, ids = train_word_tokenizer(["5/5!!! a", "no..."], punctuation=True)
     assert sorted(tokenizer.words[2:]) == ["!!!", "...", "/", "5", "a", "no"]
@@ -186,7 +182,7 @@ def test_a_word_list_keeps_its_order(tmp_path, content):
 def test_a_word_list_with_punctuation_has_marks(tmp_path):
     tokenizer = load_word_list(word_list(tmp_path, "tea\n!!!\n5\n"), punctuation=True)
     assert tokenizer.tokens("5 tea!!!") == ["5", "tea", "!!!"]
-    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' never occurs in simplified texts; list '!!! !' instead"):
+    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' is not a word of simplified texts; list '!!! !' instead"):
         load_word_list(word_list(tmp_path, "!!!!\n"), punctuation=True)
 
 
@@ -194,11 +190,9 @@ def test_a_word_list_with_punctuation_has_marks(tmp_path):
     ("content", "message"),
     [
         ("tea\ncoffee\ntea\n", r"words.txt:3: 'tea' is already on line 1; remove one of them"),
-        ("tea\n\ncoffee\n", r"words.txt:2: the line is blank; remove it"),
-        ("tea\nit's\n", r"words.txt:2: \"it's\" never occurs in simplified texts; list 'its' instead"),
-        ("café\n", r"words.txt:1: 'café' never occurs in simplified texts; list 'cafe' instead"),
-        ("tea\nA\n", r"words.txt:2: 'A' is not a word of two letters or more; remove it"),
-        (b"tea\ncaf\xe9\n", r"words.txt:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("tea\n\ncoffee\n", r"words.txt:2: '' is not a word of simplified texts; remove the line"),
+        ("tea\nit's\n", r"words.txt:2: \"it's\" is not a word of simplified texts; list 'its' instead"),
+        ("tea\nA\n", r"words.txt:2: 'A' is not a word of simplified texts; remove the line"),
         ("", r"words.txt: the file has no words; write one word per line"),
         ("[UNK]\n", r"words.txt: the file has no words"),
     ],
@@ -206,11 +200,6 @@ def test_a_word_list_with_punctuation_has_marks(tmp_path):
 def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
     with pytest.raises(UserError, match=message):
         load_word_list(word_list(tmp_path, content))
-
-
-def test_a_missing_word_list_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"words.txt: No such file or directory; check the name"):
-        load_word_list(tmp_path / "words.txt")
 
 
 # --- pairs of texts ---

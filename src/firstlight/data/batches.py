@@ -1,7 +1,7 @@
 """Batches of rows as a function of the seed and the step, so that a killed run resumes with the same batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -39,10 +39,11 @@ class Rows(Dataset[RowBatch]):
         return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), self.are_counted)
 
 
-class PassesWithoutEnd(Sampler[np.ndarray]):
+class EndlessBatches(Sampler[np.ndarray]):
     """Endless sampler of batches, in a new order in each pass. Batch number b depends only on the seed and on b.
 
-    Each of several processes takes its share of every batch. A subclass defines the batches of a pass.
+    Iteration begins with batch number `start`. Each of several processes takes its share of every batch. A subclass
+    defines the batches of a pass, or each batch.
     """
 
     def __init__(self, batch_size: int, seed: int, rank: int, world_size: int) -> None:
@@ -50,34 +51,32 @@ class PassesWithoutEnd(Sampler[np.ndarray]):
         self.batch_size, self.seed = batch_size * world_size, seed
         self.rank, self.world_size = rank, world_size
         self.start = 0
+        self._pass: tuple[int, list[np.ndarray]] = (-1, [])  # its number and its batches
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield as many batches as a pass has, from batch number `start`. They may extend into the next pass."""
-        epoch, position = divmod(self.start, len(self))
-        self.start = 0
-        remaining = len(self)
-        while remaining:
-            batches = self.epoch_batches(epoch)[position : position + remaining]
-            for batch in batches:
-                yield batch[self.rank :: self.world_size]
-            remaining -= len(batches)
-            epoch, position = epoch + 1, 0
+        begin, self.start = self.start, 0
+        for number in range(begin, begin + len(self)):
+            yield self.batch(number)[self.rank :: self.world_size]
 
     def __len__(self) -> int:
         """Return the number of batches of one pass."""
         raise NotImplementedError
+
+    def batch(self, number: int) -> np.ndarray:
+        """Return one batch, for all processes together."""
+        epoch, position = divmod(number, len(self))
+        if epoch != self._pass[0]:
+            self._pass = epoch, self.epoch_batches(epoch)
+        return self._pass[1][position]
 
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
         """Return all batches of one pass, for all processes together."""
         raise NotImplementedError
 
 
-class TrainingBatches(PassesWithoutEnd):
-    """Endless sampler of shuffled row numbers. Batch number b depends only on the seed and on b.
-
-    The rows of one pass are a permutation drawn from (seed, pass). Each of several processes takes its share of every
-    batch.
-    """
+class TrainingBatches(EndlessBatches):
+    """Endless sampler of shuffled row numbers. The rows of one pass are a permutation drawn from (seed, pass)."""
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class TrainingBatches(PassesWithoutEnd):
         return np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools])
 
 
-class LengthBatches(PassesWithoutEnd):
+class LengthBatches(EndlessBatches):
     """Endless sampler of batches of rows of similar length, with up to `batch_tokens` tokens including padding.
 
     The sorted lengths are cut at the same places in every pass, so every pass has the same number of batches. The
@@ -164,9 +163,7 @@ class LengthBatches(PassesWithoutEnd):
         """Return the start of each batch but the first. lengths: (n,), ascending."""
         cuts, begin = [], 0
         while begin < len(lengths):
-            longest = lengths[begin : begin + self.batch_tokens].clip(
-                min=1
-            )  # the longest row of a batch that ends here
+            longest = lengths[begin : begin + self.batch_tokens].clip(min=1)  # the longest row of a batch ending here
             sizes = np.arange(1, len(longest) + 1) * longest
             count = int(np.searchsorted(sizes, self.batch_tokens, side="right"))
             begin += max(count // self.world_size, 1) * self.world_size
@@ -196,16 +193,6 @@ class EvaluationBatches(Sampler[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         for i in range(0, len(self.rows), self.batch_size):
             yield self.rows[i : i + self.batch_size]
-
-
-class EndlessBatches(Protocol):
-    """Batches whose number b depends only on the seed and on b. Iteration begins with batch number `start`."""
-
-    start: int
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[np.ndarray]: ...
 
 
 class TableLoader:

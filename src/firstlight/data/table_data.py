@@ -4,11 +4,11 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-import torch
+from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.trainer.states import TrainerStatus
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import Dataset, Sampler
 
 from firstlight.data.batches import (
@@ -179,7 +179,7 @@ class TableData(LightningDataModule):
 
     def look_up(self, batch: Any) -> Any:
         """Return the batch of tokens of a batch of indices, on the CPU."""
-        return _moved(self.table(_moved(batch, self.table.flat.device)), torch.device("cpu"))
+        return move_data_to_device(self.table(move_data_to_device(batch, self.table.flat.device)), "cpu")
 
     @property
     def is_asked_by_trainer(self) -> bool:
@@ -214,11 +214,6 @@ class TableData(LightningDataModule):
             return False
         table.to(device)
         return True
-
-
-def _moved(batch: Any, device: torch.device) -> Any:
-    """Return a named tuple with its tensors on a device."""
-    return type(batch)(*(part.to(device) if isinstance(part, Tensor) else part for part in batch))
 
 
 class RowData(TableData):

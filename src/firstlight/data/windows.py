@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from firstlight.data.batches import PassesWithoutEnd
+from firstlight.data.batches import EndlessBatches
 
 
 class WindowBatch(NamedTuple):
@@ -25,7 +25,7 @@ class Windows(Dataset[WindowBatch]):
         return WindowBatch(torch.from_numpy(positions))
 
 
-class RandomWindows(Sampler[NDArray[np.int64]]):
+class RandomWindows(EndlessBatches):
     """Sampler of windows at random places (posts 2 and 4). Batch number b depends only on the seed and on b."""
 
     def __init__(
@@ -41,21 +41,14 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
     ) -> None:
         """first: the position of the stream; length: its number of tokens, more than context_length."""
         assert length > context_length, f"{length} tokens for a context of {context_length}"
+        super().__init__(batch_size, seed, rank, world_size)
         self.first, self.num_starts = first, length - context_length
-        self.batch_size, self.seed = batch_size * world_size, seed
-        self.rank, self.world_size = rank, world_size
         self.steps = max(1, length // (context_length * self.batch_size))
         self.columns = np.arange(context_length + 1)
-        self.start = 0
 
     def __len__(self) -> int:
         """Return the number of batches of an epoch, which has about as many tokens as the stream."""
         return self.steps
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        begin, self.start = self.start, 0
-        for number in range(begin, begin + self.steps):
-            yield self.batch(number)[self.rank :: self.world_size]
 
     def batch(self, number: int) -> NDArray[np.int64]:
         """Return the positions of one batch, for all processes together: (batch, context_length + 1)."""
@@ -63,7 +56,7 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
         return (self.first + starts)[:, None] + self.columns
 
 
-class ShuffledDocuments(PassesWithoutEnd):
+class ShuffledDocuments(EndlessBatches):
     """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4)."""
 
     def __init__(

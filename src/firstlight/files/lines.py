@@ -23,12 +23,12 @@ def read_text(path: Path) -> Iterator[str]:
 
     Raises UserError with file and line if the file is empty or not text.
     """
-    check_file(path)
-    check_packing(path)
-    if path.stat().st_size == 0:
-        raise UserError(f"{path}:1: the file is empty; name a file with text")
+    is_empty = True
     for _, line in read_lines(path):
+        is_empty = False
         yield from _LINE.findall(line.replace("\r\n", "\n").replace("\r", "\n"))
+    if is_empty:
+        raise UserError(f"{path}:1: the file is empty; name a file with text")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -70,33 +70,27 @@ def _decode(raw: bytes, place: str) -> str:
 
 
 def check_file(path: Path) -> None:
+    """Raise UserError unless a path is a readable file that needs not be unpacked or converted first."""
     try:
         is_folder = regular(path).is_dir()
     except SpecialFileError:
         raise
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}{look_alike(path)}") from None
+    ending = path.suffix.lower()
     if is_folder:
         raise UserError(f"{path} is a folder; name a file in it")
+    if ending in COMPRESSED:
+        raise UserError(f"{path}: the file is compressed; unpack it, and name the unpacked file, such as {path.stem}")
+    if ending in SPREADSHEETS:
+        raise UserError(f"{path}: the file is a spreadsheet; save it as CSV, and name {path.stem}.csv")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: no permission to read it; check its owner and mode")
 
 
 def look_alike(path: Path) -> str:
     """Return `; did you mean …?` with the path in the same folder that is most similar to a missing one."""
-    meant = nearest(path.name, _names_beside(path))
-    return f"; did you mean {str(path.with_name(meant))!r}?" if meant else "; check the name"
-
-
-def check_packing(path: Path) -> None:
-    """Raise UserError for a file that must be unpacked or converted first."""
-    ending = path.suffix.lower()
-    if ending in COMPRESSED:
-        raise UserError(f"{path}: the file is compressed; unpack it, and name the unpacked file, such as {path.stem}")
-    if ending in SPREADSHEETS:
-        raise UserError(f"{path}: the file is a spreadsheet; save it as CSV, and name {path.stem}.csv")
-
-
-def _names_beside(path: Path) -> list[str]:
     folder = path.parent
-    return [sibling.name for sibling in folder.iterdir()] if folder.is_dir() and os.access(folder, os.R_OK) else []
+    names = os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else []  # noqa: PTH208
+    meant = nearest(path.name, names)
+    return f"; did you mean {str(path.with_name(meant))!r}?" if meant else "; check the name"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from firstlight.choices import listed, nearest
 from firstlight.errors import UserError
-from firstlight.files.lines import COMPRESSED, check_file, check_packing, read_lines
+from firstlight.files.lines import COMPRESSED, check_file, read_lines
 
 TEXT_COLUMN = "text"  # the only column of a plain text file
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
@@ -53,7 +53,6 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
     error is raised before the first row if possible.
     """
     check_file(path)
-    check_packing(path)
     read = READERS.get(path.suffix.lower(), _read_text)
     return _never_none(path, read(path, columns))
 

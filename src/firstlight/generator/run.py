@@ -18,13 +18,13 @@ from firstlight.kind.attention import Attention, collect
 from firstlight.kind.results import Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
-from firstlight.text.readable import readable
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
     CharacterTokenizer,
     TextTokenizer,
     TextWordTokenizer,
     decode,
+    readable,
     writer_of,
 )
 from firstlight.text.tokenizers import Tokenizer

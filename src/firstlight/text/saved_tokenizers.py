@@ -18,31 +18,26 @@ from firstlight.text.text_tokenizers import (
 from firstlight.text.tokenizers import Tokenizer
 
 AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
+KINDS: dict[str, type[BytePairTokenizer | SentenceTokenizer]] = {
+    BYTE_PAIRS: BytePairTokenizer,
+    TEXT_WORDS: TextWordTokenizer,
+    SENTENCES: SentenceTokenizer,
+}
 
 
 def tokenizer_of_json(text: str) -> AnyTokenizer:
     """Return the tokenizer of a text that `to_json` returned. Raises UserError if the text is not such a JSON."""
     try:
-        tokenizer = _tokenizer_of(text)
+        content = json.loads(text)
+        kind = content.get("kind")
+        if kind == CHARACTERS:
+            return CharacterTokenizer(content["characters"], content["unknown_symbol"])
+        if kind in KINDS:
+            return KINDS[kind](_whole(Backend.from_str(json.dumps(content["backend"]))))
+        return Tokenizer(_whole(Backend.from_str(text)))
     except Exception as error:  # the library raises a plain Exception for input that it cannot read
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UserError(f"the saved tokenizer is broken ({reason}); use the run's other checkpoint") from error
-    return tokenizer
-
-
-def _tokenizer_of(text: str) -> AnyTokenizer:
-    content = json.loads(text)
-    match content.get("kind"):
-        case kind if kind == CHARACTERS:
-            return CharacterTokenizer(content["characters"], content["unknown_symbol"])
-        case kind if kind == BYTE_PAIRS:
-            return BytePairTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
-        case kind if kind == TEXT_WORDS:
-            return TextWordTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
-        case kind if kind == SENTENCES:
-            return SentenceTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
-        case _:
-            return Tokenizer(_whole(Backend.from_str(text)))
 
 
 def _whole(backend: Backend) -> Backend:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, pre_tokenizers
 
 from firstlight.text.normalize import encodable
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.text_tokenizers import BYTE_OF_SYMBOL
-from firstlight.text.tokenizers import PAD, PAD_ID, UNK, UNKNOWN_ID, most_frequent
+from firstlight.text.text_tokenizers import BYTE_OF_SYMBOL, train_byte_pairs
+from firstlight.text.tokenizers import PAD, PAD_ID, UNK, UNKNOWN_ID, most_frequent, tokens_of
 
 BEGIN, END = "[BEGIN]", "[END]"
 BEGIN_ID, END_ID = 2, 3
@@ -51,9 +51,8 @@ class SentenceTokenizer:
     unwritten: Sequence[int] = (PAD_ID, UNKNOWN_ID, BEGIN_ID)  # ids that a translation never contains
 
     def __init__(self, backend: Backend) -> None:
-        ids = backend.get_vocab()
         self._backend = backend
-        self.words = sorted(ids, key=ids.__getitem__)
+        self.words = tokens_of(backend)
         assert self.words[: len(MARKS)] == MARKS, f"the first ids are {self.words[: len(MARKS)]}"
 
     @classmethod
@@ -123,16 +122,8 @@ def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
 def _pieces(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
     """Return trained byte-pair encoding. The marks are not special tokens, so texts never contain them."""
     assert options.max_size is not None
-    backend = _backend(models.BPE())
-    backend.train_from_iterator(
-        texts,
-        trainers.BpeTrainer(
-            vocab_size=max(options.max_size - len(MARKS), len(BYTE_OF_SYMBOL)),
-            min_frequency=2,
-            initial_alphabet=sorted(BYTE_OF_SYMBOL),
-            show_progress=False,
-        ),
-    )
+    size = max(options.max_size - len(MARKS), len(BYTE_OF_SYMBOL))
+    backend = train_byte_pairs(texts, size, add_prefix_space=True)
     learned: dict[str, Any] = json.loads(backend.to_str())["model"]
     vocabulary = {mark: i for i, mark in enumerate(MARKS)}
     vocabulary |= {piece: i + len(MARKS) for piece, i in learned["vocab"].items()}

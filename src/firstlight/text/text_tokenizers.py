@@ -3,7 +3,7 @@
 import codecs
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from firstlight.errors import UserError
 from firstlight.text.normalize import encodable
 from firstlight.text.options import NUM_BYTES
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer
+from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer, tokens_of
 
+READABLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 CHARACTERS, BYTE_PAIRS, TEXT_WORDS = "characters", "byte_pairs", "text_words"  # the kind in a tokenizer's JSON
 LONGEST_WORD = 50  # letters; a longer word is several tokens
 TEXT_PATTERN = (  # a word or up to three equal marks, with the space before it; one or two new lines; other white space
@@ -26,48 +27,61 @@ MOST_WORDS = 2**31 - 1  # of a vocabulary without a limit
 NOT_IN_VOCABULARY = -1
 
 
-class TextTokenizer(Protocol):
-    """The interface of a tokenizer for a generator.
+class TextTokenizer:
+    """The base class of the tokenizers for generators.
 
-    words: the tokens in readable form; unknown_id: the id of a character without a token, or None; unwritten: the ids
-    that a generator must not generate.
+    words: the tokens in readable form; pieces: the bytes that each token writes; unknown_id: the id of a character
+    without a token, or None; unwritten: the ids that a generator must not generate.
     """
 
-    @property
-    def words(self) -> list[str]: ...
+    words: list[str]
+    pieces: list[bytes]
+    unknown_id: int | None = None
+    unwritten: Sequence[int] = ()
 
     @property
-    def unknown_id(self) -> int | None: ...
+    def vocab_size(self) -> int:
+        """The number of token ids."""
+        return len(self.words)
 
-    @property
-    def unwritten(self) -> Sequence[int]: ...
+    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
+        """Return the ids of many texts."""
+        raise NotImplementedError
 
-    @property
-    def vocab_size(self) -> int: ...
+    def to_json(self) -> str:
+        """Return the tokenizer as JSON."""
+        raise NotImplementedError
 
-    def encode_batch(self, texts: Iterable[str]) -> RaggedIds: ...
-
-    def stream(self) -> "Decoder": ...
+    def stream(self) -> "Decoder":
+        """Return a decoder that converts ids to text one at a time."""
+        return Decoder(self.pieces)
 
     def characters_per_token(self) -> NDArray[np.int64] | None:
-        """Return the number of characters of each token, (vocab_size,) int, or None if it is not fixed."""
-        ...
-
-    def to_json(self) -> str: ...
+        """Return the number of characters that begin in each token, (vocab_size,) int64, or None if it is not fixed."""
+        return np.array([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces], dtype=np.int64)
 
 
-class Decoder(Protocol):
-    """The interface of a decoder, which converts ids to text one at a time.
+class Decoder:
+    """A decoder that converts ids to text one at a time.
 
     The bytes of an incomplete character are kept until the character is complete.
     """
 
-    def write(self, token_id: int) -> str: ...
+    def __init__(self, pieces: list[bytes]) -> None:
+        """pieces: the bytes of each token."""
+        self._pieces = pieces
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def end(self) -> str: ...
+    def write(self, token_id: int) -> str:
+        """Return the characters that end with a token."""
+        return self._decoder.decode(self._pieces[token_id])
+
+    def end(self) -> str:
+        """Return U+FFFD if the last character is incomplete, else an empty string."""
+        return self._decoder.decode(b"", final=True)
 
 
-class CharacterTokenizer:
+class CharacterTokenizer(TextTokenizer):
     """A tokenizer with one id for each character, in the order of their code points (post 2: Shakespeare, 2024).
 
     If there is an unknown symbol, its id is 0. Use `train` to collect the characters of texts.
@@ -95,6 +109,7 @@ class CharacterTokenizer:
     def __init__(self, characters: str, unknown_symbol: str | None) -> None:
         self.characters, self.unknown_symbol = characters, unknown_symbol
         self.words = ([] if unknown_symbol is None else [unknown_symbol]) + list(characters)
+        self.pieces = [encodable(word).encode() for word in self.words]
         self.unknown_id = None if unknown_symbol is None else 0
         self.unwritten = [] if unknown_symbol is None else [0]
         codes = [ord(character) for character in characters]
@@ -111,11 +126,6 @@ class CharacterTokenizer:
         for text in texts:
             found.update(text)
         return cls("".join(sorted(found - {unknown_symbol})), unknown_symbol)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids."""
-        return len(self.words)
 
     def encode(self, text: str) -> NDArray[np.int32]:
         """Return the id of each character: (characters,) int32.
@@ -137,20 +147,12 @@ class CharacterTokenizer:
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         return RaggedIds(self.encode("".join(texts)), offsets)
 
-    def stream(self) -> "Decoder":
-        """Return a decoder that converts ids to text one at a time."""
-        return _Words(self.words)
-
-    def characters_per_token(self) -> NDArray[np.int64]:
-        """Return the number of characters of each token, which is 1: (vocab_size,) int64."""
-        return np.ones(self.vocab_size, dtype=np.int64)
-
     def to_json(self) -> str:
         """Return the tokenizer as JSON."""
         return json.dumps({"kind": CHARACTERS, "characters": self.characters, "unknown_symbol": self.unknown_symbol})
 
 
-class BytePairTokenizer:
+class BytePairTokenizer(TextTokenizer):
     """A byte-level byte-pair tokenizer, as in GPT-2 (Sennrich et al. 2016; Radford et al. 2019).
 
     It can encode any text. Its tokens are the 256 bytes and the most frequent merges of them. Use `train` to learn the
@@ -174,48 +176,22 @@ class BytePairTokenizer:
     """
 
     kind = BYTE_PAIRS
-    unknown_id = None
-    unwritten: Sequence[int] = ()
 
     def __init__(self, backend: Backend) -> None:
-        ids = backend.get_vocab()
         self._backend = backend
-        self.words = sorted(ids, key=ids.__getitem__)
-        self._bytes = [bytes(BYTE_OF_SYMBOL[symbol] for symbol in word) for word in self.words]
+        self.words = tokens_of(backend)
+        self.pieces = [bytes(BYTE_OF_SYMBOL[symbol] for symbol in word) for word in self.words]
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
         """Return a tokenizer of the 256 bytes and the most frequent merges, at most `vocab_size` tokens in all."""
         assert vocab_size >= NUM_BYTES, f"{vocab_size} is too small for {NUM_BYTES} bytes"
-        backend = Backend(models.BPE())
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        backend.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            min_frequency=2,
-            initial_alphabet=sorted(BYTE_OF_SYMBOL),
-            show_progress=False,
-        )
-        backend.train_from_iterator(texts, trainer)
-        return cls(backend)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids."""
-        return len(self.words)
+        return cls(train_byte_pairs(texts, vocab_size, add_prefix_space=False))
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
         """Return the ids of many texts. A lone surrogate, which UTF-8 cannot encode, becomes "?"."""
         encodings = self._backend.encode_batch_fast([encodable(text) for text in texts])
         return RaggedIds.from_rows(encoding.ids for encoding in encodings)
-
-    def stream(self) -> "Decoder":
-        """Return a decoder that converts ids to text one at a time."""
-        return _Bytes(self._bytes)
-
-    def characters_per_token(self) -> NDArray[np.int64]:
-        """Return the number of characters that begin in each token: (vocab_size,) int64."""
-        return np.array([sum(byte & 0xC0 != 0x80 for byte in token) for token in self._bytes], dtype=np.int64)
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON."""
@@ -273,8 +249,7 @@ class TextWordTokenizer(BytePairTokenizer):
             vocab_size=vocab_size or MOST_WORDS, min_frequency=min_frequency, show_progress=False
         )
         counter.train_from_iterator(map(encodable, texts), trainer)
-        ids = counter.get_vocab()
-        kept = [word for word in sorted(ids, key=ids.__getitem__) if word not in BYTE_OF_SYMBOL]
+        kept = [word for word in tokens_of(counter) if word not in BYTE_OF_SYMBOL]
         tokens = [*sorted(BYTE_OF_SYMBOL), *kept][:vocab_size]
         model = models.WordPiece(
             {token: i for i, token in enumerate(tokens)},
@@ -288,7 +263,7 @@ class TextWordTokenizer(BytePairTokenizer):
         return cls(backend)
 
 
-class WordText:
+class WordText(TextTokenizer):
     """A tokenizer of words or subwords for a generator. It encodes simplified words and decodes them with spaces."""
 
     unknown_id: int | None = UNKNOWN_ID
@@ -296,21 +271,12 @@ class WordText:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer, self.words = tokenizer, tokenizer.words
-
-    @property
-    def vocab_size(self) -> int:
-        return self.tokenizer.vocab_size
+        spaced = [f" {word}".replace(f" {CONTINUATION}", "") for word in self.words]
+        spaced[PAD_ID] = "\n"  # [PAD] separates texts
+        self.pieces = [word.encode() for word in spaced]
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """Return the ids of many texts."""
         return self.tokenizer.encode_batch(texts)
-
-    def stream(self) -> "Decoder":
-        spaced = [
-            word.removeprefix(CONTINUATION) if word.startswith(CONTINUATION) else f" {word}" for word in self.words
-        ]
-        spaced[PAD_ID] = "\n"  # [PAD] separates texts
-        return _Words(spaced)
 
     def characters_per_token(self) -> None:
         """Return None, because [UNK] may stand for any word."""
@@ -339,7 +305,7 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
     return "".join(map(decoder.write, ids)) + decoder.end()
 
 
-def writer_of(tokenizer: "Tokenizer | CharacterTokenizer | BytePairTokenizer") -> TextTokenizer:
+def writer_of(tokenizer: Tokenizer | TextTokenizer) -> TextTokenizer:
     """Return a tokenizer with the interface that a generator requires."""
     return WordText(tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
 
@@ -356,31 +322,28 @@ def first_id(tokenizer: TextTokenizer, separator_id: int | None) -> int:
     return next(new_lines, next(written))
 
 
-class _Words:
-    """Decoder in which each id has a text."""
-
-    def __init__(self, words: list[str]) -> None:
-        self._words = words
-
-    def write(self, token_id: int) -> str:
-        return self._words[token_id]
-
-    def end(self) -> str:
-        return ""
+def readable(tokenizer: TextTokenizer, token_id: int, separator_id: int | None = None) -> str:
+    """Return the text of a token, with ␣ for a space, ⏎ for a new line, ⇥ for a tab and [end] for a separator."""
+    if token_id == separator_id:
+        return "[end]"
+    if isinstance(tokenizer, WordText):
+        return tokenizer.words[token_id]
+    return decode(tokenizer, [token_id]).translate(READABLE)
 
 
-class _Bytes:
-    """Decoder in which each id has bytes. A character may end in the next id."""
+def train_byte_pairs(texts: Iterable[str], vocab_size: int, *, add_prefix_space: bool) -> Backend:
+    """Return byte-level byte-pair encoding of the 256 bytes and the most frequent merges, `vocab_size` tokens in all.
 
-    def __init__(self, tokens: list[bytes]) -> None:
-        self._tokens = tokens
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-    def write(self, token_id: int) -> str:
-        return self._decoder.decode(self._tokens[token_id])
-
-    def end(self) -> str:
-        return self._decoder.decode(b"", final=True)
+    add_prefix_space: whether a text is read as if it began with a space.
+    """
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, min_frequency=2, initial_alphabet=sorted(BYTE_OF_SYMBOL), show_progress=False
+    )
+    backend.train_from_iterator(texts, trainer)
+    return backend
 
 
 def _symbols_of_bytes() -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Literal, Self
@@ -67,10 +68,9 @@ class Tokenizer:
     unknown_id = UNKNOWN_ID
 
     def __init__(self, backend: Backend) -> None:
-        ids = backend.get_vocab()
         self._backend = backend
         self.split: Callable[[str], list[str]] = words_and_marks if _has_marks(backend) else words
-        self.words = sorted(ids, key=ids.__getitem__)
+        self.words = tokens_of(backend)
         assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
         self.reads_pairs = self.words[START_ID : EXTRACT_ID + 1] == PAIR_MARKS
 
@@ -97,8 +97,8 @@ class Tokenizer:
 
         Raises UserError for a pair if the tokenizer encodes single texts, and the other way round.
         """
-        ids_of = self._word_ids()
-        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, self.words_of(text))) for text in texts)
+        ids_of = cache(self._ids_of_word)  # most words of a text have occurred before
+        return RaggedIds.from_rows(chain.from_iterable(map(ids_of, self.words_of(text))) for text in texts)
 
     def words_of(self, text: Text) -> list[str]:
         """Return the words of a text after normalization. For a pair, the three marks are words too."""
@@ -112,14 +112,12 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> RaggedIds:
         """Return the ids of each of the words that `words_of` returns."""
-        ids_of = self._word_ids()
-        return RaggedIds.from_rows(ids_of[word] for word in words)
+        return RaggedIds.from_rows(map(self._ids_of_word, words))
 
-    def _word_ids(self) -> "_WordIds":
-        ids_of = _WordIds(self._backend.model)
-        if self.reads_pairs:
-            ids_of.update({mark: [START_ID + number] for number, mark in enumerate(PAIR_MARKS)})
-        return ids_of
+    def _ids_of_word(self, word: str) -> list[int]:
+        if self.reads_pairs and word in PAIR_MARKS:
+            return [START_ID + PAIR_MARKS.index(word)]
+        return [token.id for token in self._backend.model.tokenize(word)]
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON, which `from_json` reads."""
@@ -129,6 +127,12 @@ class Tokenizer:
     def from_json(cls, text: str) -> Self:
         """Return the tokenizer of a text that `to_json` returned."""
         return cls(Backend.from_str(text))
+
+
+def tokens_of(backend: Backend) -> list[str]:
+    """Return the tokens of a tokenizer of the library, in the order of their ids."""
+    ids = backend.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
 
 
 def pair_of(text: Text) -> tuple[str, str]:
@@ -150,18 +154,6 @@ def pair_of(text: Text) -> tuple[str, str]:
 def joined(text: Text) -> str:
     """Return a text, or a pair as one string with ||| between its texts."""
     return text if isinstance(text, str) else f" {PAIR_SEPARATOR} ".join(text)
-
-
-class _WordIds(dict[str, list[int]]):
-    """Cache of the ids of each word, because most words of a text have occurred before."""
-
-    def __init__(self, model: models.Model) -> None:
-        super().__init__()
-        self._model = model
-
-    def __missing__(self, word: str) -> list[int]:
-        ids = self[word] = [token.id for token in self._model.tokenize(word)]
-        return ids
 
 
 def train_word_tokenizer(
@@ -311,24 +303,14 @@ def load_word_list(path: Path, *, punctuation: bool = False, pairs: bool = False
         word = text.rstrip("\r\n")
         if word in line_of:
             raise UserError(f"{path}:{line}: {word!r} is already on line {line_of[word]}; remove one of them")
-        if word not in special:
-            _check_word(word, split, f"{path}:{line}")
+        if word not in special and (found := split(word)) != [word]:
+            remedy = f"list {' '.join(found)!r} instead" if found else "remove the line"
+            raise UserError(f"{path}:{line}: {word!r} is not a word of simplified texts; {remedy}")
         line_of[word] = line
     listed = [word for word in line_of if word not in special]
     if not listed:
         raise UserError(f"{path}: the file has no words; write one word per line")
     return _word_tokenizer(listed, punctuation=punctuation, pairs=pairs)
-
-
-def _check_word(word: str, split: Callable[[str], list[str]], place: str) -> None:
-    """Raise UserError unless a text that consists of this word is split into this word."""
-    found = split(word)
-    if not word.strip():
-        raise UserError(f"{place}: the line is blank; remove it")
-    if not found:
-        raise UserError(f"{place}: {word!r} is not a word of two letters or more; remove it")
-    if found != [word]:
-        raise UserError(f"{place}: {word!r} never occurs in simplified texts; list {' '.join(found)!r} instead")
 
 
 def _word_tokenizer(vocabulary: list[str], *, punctuation: bool, pairs: bool) -> Tokenizer:

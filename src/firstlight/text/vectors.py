@@ -250,78 +250,46 @@ def coverage(
     return Coverage(int(has_vector.sum()), int(is_word.sum()), share)
 
 
-def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the place, the word and the numbers (as text) of each line. Raises UserError for a wrong width."""
-    lines = _lines(path)
-    place, line = next(lines, (f"{path}:1", ""))
-    if not line:
-        raise UserError(f"{place}: the line has no word and vector; name a text file of GloVe or word2vec")
-    promised = _header(line)
-    width = _width(line, dim) if promised is None else promised[1]
-    if not width:
-        raise UserError(
-            f"{place}: the line has no numbers after a word; write a word and its vector, separated by single spaces"
-        )
-    if width != dim:
-        raise UserError(f"{path} has vectors of {width} numbers, but model.dim={dim}; set model.dim={width}")
-    count = 0
-    if promised is None:
-        yield place, *_parted(line, width, place)
-        count = 1
-    for place, line in lines:
-        yield place, *_parted(line, width, place)
+def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the place, the word and the numbers (as texts) of each line. Raises UserError for a line of another form.
+
+    A word may contain spaces. Only the word of a line with one space more than numbers may end in a number.
+    """
+    promised, count = None, 0
+    for number, line in read_lines(path):
+        place, fields = f"{path}:{number}", line.rstrip(" \r\n").split(" ")
+        if number == 1:
+            is_header = len(fields) == 2 and all(map(str.isdecimal, fields))
+            width = int(fields[1]) if is_header else _width(fields, dim)
+            if width not in (0, dim):
+                raise UserError(f"{path} has vectors of {width} numbers, but model.dim={dim}; set model.dim={width}")
+            if is_header:
+                promised = int(fields[0])
+                continue
+        word, numbers = fields[:-dim], fields[-dim:]
+        if not word or (len(word) > 1 and (not word[-1] or _is_number(word[-1]))):
+            problem = f"the line must have a word and {dim} numbers, as model.dim={dim}, separated by single spaces"
+            raise UserError(f"{place}: {problem}; correct it")
+        yield place, " ".join(word), numbers
         count += 1
-    if promised is not None and count != promised[0]:
-        raise UserError(
-            f"{path}:1: the header promises {promised[0]} words, but the file has {count}; "
-            "download it again, or correct the header"
-        )
+    if promised is not None and count != promised:
+        raise UserError(f"{path}:1: the header promises {promised} words, but the file has {count}; download it again")
+    if not count:
+        raise UserError(f"{path}:1: the file is empty; name a text file of GloVe or word2vec")
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the place of each line of a UTF-8 file, and the line without the spaces at its end."""
-    return ((f"{path}:{number}", line.rstrip(" \r\n")) for number, line in read_lines(path))
+def _width(fields: list[str], dim: int) -> int:
+    """Return the number of numbers at the end of a line. Of `dim` fields after a word, all count as numbers."""
+    if len(fields) == dim + 1:
+        return dim
+    return next((place for place, field in enumerate(reversed(fields[1:])) if not _is_number(field)), len(fields) - 1)
 
 
-def _header(line: str) -> tuple[int, int] | None:
-    """Return the number of words and the width of the vectors if the first line is a header of word2vec."""
-    fields = line.split(" ")
-    if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
-        return None
-    return int(fields[0]), int(fields[1])
-
-
-def _width(line: str, dim: int) -> int:
-    """Return the number of numbers after the word of a first line. The word may contain spaces or be a number."""
-    fields = line.split(" ")[1:]
-    return dim if len(fields) == dim else _numbers_at_end(fields)
-
-
-def _numbers_at_end(fields: list[str]) -> int:
-    return next((place for place, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
-
-
-def _parted(line: str, width: int, place: str) -> tuple[str, str]:
-    """Return the word and the numbers of a line. Raises UserError if it does not have `width` numbers."""
-    if line.count(" ") == width:
-        word, _, numbers = line.partition(" ")
-        return word, numbers
-    word, *fields = line.rsplit(" ", width)
-    last = word.rpartition(" ")[2]  # the last part of a word with spaces, such as ". . ."
-    if len(fields) < width or not last or _is_number(last):
-        found = _numbers_at_end(line.split(" ")[1:])
-        raise UserError(
-            f"{place}: the line has {found} numbers after the word, but earlier lines have {width}; correct it"
-        )
-    return word, " ".join(fields)
-
-
-def _vector(numbers: str, place: str) -> NDArray[np.float32]:
-    fields = numbers.split(" ")
-    for field in fields:
-        if not _is_number(field):
-            raise UserError(f"{place}: {field!r} is not a finite number; correct the line")
-    return np.array([float(field) for field in fields], dtype=np.float32)
+def _vector(numbers: list[str], place: str) -> NDArray[np.float32]:
+    for number in numbers:
+        if not _is_number(number):
+            raise UserError(f"{place}: {number!r} is not a finite number; correct the line")
+    return np.array(list(map(float, numbers)), dtype=np.float32)
 
 
 def _is_number(field: str) -> bool:

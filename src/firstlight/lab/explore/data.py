@@ -25,9 +25,8 @@ from firstlight.kind.tokens import drawn_words
 from firstlight.lab.explore.catalog import form_of
 from firstlight.text.normalize import words
 from firstlight.text.options import EigenMethod
-from firstlight.text.readable import readable
 from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode, readable
 from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
