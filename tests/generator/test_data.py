@@ -1,5 +1,4 @@
 import json
-import logging
 import random
 from itertools import chain
 from pathlib import Path
@@ -200,11 +199,10 @@ def test_documents_of_a_split_stand_between_separators(tmp_path):
 @pytest.mark.parametrize("separator", [".", "|"])
 def test_the_separator_is_what_the_options_say_and_a_stream_has_none(tmp_path, separator):
     stream = open_text(tmp_path)
-    assert (stream.separator_id, stream.tokenizer.words[stream.first_id]) == (None, "\n")
+    assert stream.separator_id is None
     assert stream.metadata() == {"separator_id": None}
     data = open_names(tmp_path, separator=separator)
     assert data.tokenizer.words[data.separator_id] == separator
-    assert data.first_id == data.separator_id
     assert data.metadata() == {"separator_id": data.separator_id}
     assert text_of(data, ids_of(data, "test")).count(separator) == 4
 
@@ -260,25 +258,11 @@ def test_reviews_are_joined_by_padding_and_written_one_below_the_other(tmp_path)
         for row in data.corpus.rows_of(split):
             expected += [*data.corpus.ids[row].tolist(), PAD_ID]
         assert ids_of(data, split).tolist() == expected
-    assert (data.separator_id, data.first_id) == (PAD_ID, PAD_ID)
+    assert data.separator_id == PAD_ID
     written = text_of(data, ids_of(data, "train")).strip("\n").split("\n")
     assert len(written) == 101
     assert written[3] == ""
     assert set(" ".join(written).split()) == {"the", "tea", "is", "good", "bad"}
-
-
-# --- the table and the device ---
-
-
-def test_the_statistics_of_plays_warn_where_an_act_is_missing_each_time(tmp_path, caplog):
-    play = "THE BAKERS\n\n\nACT I\n\nANNA.\nBread!\n\nACT III\n\nANNA.\nAle!\n\n"
-    for _ in range(2):  # the second one is read from the cache
-        caplog.clear()
-        open_text(tmp_path, play * 11, preparation=Preparation.plays, context_length=3)
-        warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-        assert len(warnings) == 11
-        place = f"{tmp_path}/text.txt:4"
-        assert warnings[0] == f"{place}: THE BAKERS: no act 2; check the headings of the edition there"
 
 
 # --- descriptions and statistics ---

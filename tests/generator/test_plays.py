@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstlight.errors import UserError
-from firstlight.generator.plays import clean, extract_plays, gaps
+from firstlight.generator.plays import clean, extract_plays
 from firstlight.text.statistics import text_statistics
 from tests_support import ROOT
 
@@ -140,7 +140,6 @@ Found!
 def test_the_heading_of_an_act_may_carry_the_title_or_bars(heading):
     play = TITLED.format(heading)
     assert extract_plays(play) == "COOK.\nMy spoon!\n\nBOY.\nFound!\n"
-    assert gaps(play) == []
 
 
 def test_the_title_may_be_in_the_heading_of_every_scene():
@@ -214,40 +213,6 @@ OPENING = "THE BAKERS\n\nDramatis Personæ\n\nANNA\n\n{}\n\nACT I\n\nANNA.\nBrea
 )
 def test_small_editions(edition, plays):
     assert extract_plays(edition) == plays
-    assert gaps(edition) == [] or edition.count("ACT II\n") == 2
-
-
-# --- missing acts and scenes ---
-
-
-@pytest.mark.parametrize("text", [WORKS, INDENTED, SPOON, "ACT I\n\nANNA.\nOne.\n\nACT II\n\nANNA.\nTwo.\n"])
-def test_an_edition_without_gaps_has_none(text):
-    assert gaps(text) == []
-
-
-@pytest.mark.parametrize(
-    ("headings", "missing"),
-    [
-        (["ACT II", "ACT III"], "no act 1"),
-        (["ACT I", "ACT III", "ACT V"], "no act 2, no act 4"),
-        (["ACT I\nSCENE I.", "SCENE III."], "no scene 2 of act 1"),
-        (["ACT I. SCENE 2.", "ACT II. SCENE 1.", "ACT II. SCENE 3."], "no scene 1 of act 1, no scene 2 of act 2"),
-        (["ACT I", "ACT IV\nSCENE II."], "no act 2, no act 3, no scene 1 of act 4"),
-        (["INDUCTION\n\nSCENE II.", "ACT I"], "no scene 1 of the induction"),
-    ],
-)
-def test_gaps_name_the_play_its_line_and_what_is_missing(headings, missing):
-    acts = "".join(f"{each}\n\nANNA.\nBread!\n\n" for each in headings)
-    assert gaps(f"THE BAKERS\n\nDramatis Personæ\n\nANNA\n\n\n{acts}") == [f"8: THE BAKERS: {missing}"]
-
-
-def test_a_play_with_gaps_is_named_among_others():
-    bakers = BAKERS.replace("SCENE II. Before", "SCENE III. Before")
-    text = LICENCE_ABOVE + CONTENTS + RHYMES + bakers + SPOON + CROW
-    [found] = gaps(text)
-    line, rest = found.split(": ", 1)
-    assert rest == "THE BAKERS OF LUNDY: no scene 2 of act 1"
-    assert text.splitlines()[int(line) - 1] == "PROLOGUE"
 
 
 @pytest.mark.parametrize(
@@ -305,4 +270,3 @@ def test_the_complete_works_come_near_to_what_the_post_has():
     assert found.rare_words == pytest.approx(0.8, abs=0.02)  # the post rounds
     assert extract_plays(saved_elsewhere(LICENCE_ABOVE + text + LICENCE_BELOW)) == plays
     assert hashlib.sha256(plays.encode()).hexdigest()[:16] == "09940410434062c5"
-    assert gaps(text) == []

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -122,11 +121,7 @@ def texts(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing", num_s
     at_once = max(1, min(SAMPLES_AT_ONCE, TOKENS_AT_ONCE // writing.tokens))
     for number, chunk in enumerate(chunks(range(num_samples), at_once)):
         seed = writing.seed if number == 0 or writing.seed is None else another_seed(writing.seed, number)
-        together = [StringIO() for _ in chunk]
-        for pieces in generator.stream(prompt, len(chunk), replace(writing, seed=seed)):
-            for text, piece in zip(together, pieces, strict=True):
-                text.write(piece)
-        yield from (prompt.text + text.getvalue() for text in together)
+        yield from generator.write(prompt, len(chunk), replace(writing, seed=seed))
 
 
 def another_seed(seed: int, number: int) -> int:

@@ -1,7 +1,7 @@
 """Greedy decoding and beam search for translations."""
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,33 +11,13 @@ from firstlight.decoding.generate import for_inference
 WIDEST_BEAM = 100
 
 
-class Network(Protocol):
-    """The interface of an encoder-decoder that `translate` requires."""
-
-    context_length: int
-
-    def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor: ...
-
-    def decode(
-        self,
-        token_ids: Tensor,
-        memory: Tensor,
-        source_mask: Tensor | None = None,
-        target_mask: Tensor | None = None,
-        cache: Any = None,
-    ) -> Tensor: ...
-
-    def new_cache(self) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Search:
     """Options of the search for a translation.
 
     begin_id, end_id: the ids of [BEGIN] and [END]; beam_size: number of hypotheses, 1 for greedy decoding;
     length_penalty: alpha of ((5 + length) / 6)^alpha, by which a translation's log probability is divided (Wu et al.
-    2016), 0 prefers short translations; never: ids that are never generated; max_tokens: the largest number of tokens,
-    [END] included; None: the context length.
+    2016), 0 prefers short translations; never: ids that are never generated.
     """
 
     begin_id: int
@@ -45,7 +25,6 @@ class Search:
     beam_size: int = 1
     length_penalty: float = 1.0
     never: tuple[int, ...] = ()
-    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if a value is out of range or if `end_id` is in `never`."""
@@ -57,8 +36,6 @@ class Search:
             raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
         if self.end_id in self.never:
             raise ValueError(f"end_id={self.end_id} is in never, so no translation could end; remove it from never")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ValueError(f"max_tokens={self.max_tokens} must be at least 1")
 
     def score(self, log_probability: float, length: int) -> float:
         """Return the score by which translations are compared. length: number of tokens, [END] included."""
@@ -72,32 +49,22 @@ class Translation(NamedTuple):
     score: float
 
 
-@dataclass
-class _Sentence:
-    """A source whose search is not finished: its number in the batch, and its complete translations."""
-
-    number: int
-    finished: list[Translation] = field(default_factory=list)
-
-
 @torch.inference_mode()
-def translate(
-    network: Network, source_ids: Tensor, source_mask: Tensor | None, search: Search
-) -> list[list[Translation]]:
+def translate(network: Any, source_ids: Tensor, source_mask: Tensor | None, search: Search) -> list[list[Translation]]:
     """Return the best translations of each source, the best first: at least one, at most beam_size.
 
-    source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. The search for a
-    source ends when beam_size translations are complete and the best of them has at least the score of every
-    hypothesis. Raises ValueError if the network's scores are NaN.
+    network: an encoder-decoder with `encode`, `decode`, `new_cache` and `context_length`, as `EncoderDecoder`;
+    source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. A translation has at
+    most context_length tokens, [END] included. The search for a source ends when beam_size translations are complete
+    and the best of them has at least the score of every hypothesis. Raises ValueError if the network's scores are NaN.
     """
     network = for_inference(network)
-    beam, device = search.beam_size, source_ids.device
-    limit = min(search.max_tokens or network.context_length, network.context_length)
+    beam, device, limit = search.beam_size, source_ids.device, network.context_length
     memory = network.encode(source_ids, source_mask).repeat_interleave(beam, dim=0)  # (batch * beam, sources, dim)
     mask = None if source_mask is None else source_mask.repeat_interleave(beam, dim=0)
     cache = network.new_cache()
     results: list[list[Translation]] = [[] for _ in source_ids]
-    open_ones = [_Sentence(number) for number in range(len(source_ids))]
+    open_ones = results  # of the sources whose search is not finished
     written = torch.full((len(source_ids) * beam, 1), search.begin_id, device=device)
     scores = torch.full((len(source_ids), beam), -torch.inf, device=device)
     scores[:, 0] = 0.0  # all hypotheses are equal at first, so only one is used
@@ -109,12 +76,8 @@ def translate(
             log_probabilities[:, torch.arange(logits.shape[1], device=device) != search.end_id] = -torch.inf
         rows, token_ids, scores = _best_beginnings(log_probabilities, scores, written, open_ones, search, length)
         going_on = scores.max(dim=1).values.tolist()  # all at once, because each transfer from a device is slow
-        is_done = [_is_done(each, best, search, length) for each, best in zip(open_ones, going_on, strict=True)]
-        for sentence, done in zip(open_ones, is_done, strict=True):
-            if done or length == limit:
-                results[sentence.number] = _ranked(sentence, beam)
-        still_open = [i for i, done in enumerate(is_done) if not done]
-        if not still_open or length == limit:
+        still_open = [i for i, best in enumerate(going_on) if not _is_done(open_ones[i], best, search, length)]
+        if not still_open:
             break
         kept = torch.tensor(still_open, device=device)
         all_kept = len(still_open) == len(open_ones)
@@ -125,18 +88,20 @@ def translate(
             cache.select(rows, same_memory=all_kept)
         if not all_kept:
             memory, mask = memory[rows], None if mask is None else mask[rows]
-    return results
+    if not all(results):
+        raise ValueError("the network's scores are NaN, so it cannot generate a translation; use another checkpoint")
+    return [sorted(found, key=lambda translation: -translation.score)[:beam] for found in results]
 
 
 def _best_beginnings(
     log_probabilities: Tensor,
     scores: Tensor,
     written: Tensor,
-    sentences: list[_Sentence],
+    finished: list[list[Translation]],
     search: Search,
     length: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Choose the next hypotheses, and add those that end with this token to the sentences' finished translations.
+    """Choose the next hypotheses, and add those that end with this token to the finished translations of their source.
 
     log_probabilities: (batch * beam, vocab_size); scores: (batch, beam). Returns, for each new hypothesis, the row that
     it extends, its new token and its score: (batch, beam) each. The score is -inf for a missing hypothesis.
@@ -151,24 +116,16 @@ def _best_beginnings(
     ends = token_ids == search.end_id
     for i, rank in ((ends & (best > -torch.inf))[:, :beam]).nonzero().tolist():  # an end counts only among the best
         ids = written[rows[i, rank], 1:].tolist()
-        score = search.score(float(best[i, rank]), length)
-        sentences[i].finished.append(Translation(ids, score))
+        finished[i].append(Translation(ids, search.score(float(best[i, rank]), length)))
     going_on = best.masked_fill(ends, -torch.inf)
     chosen_scores, chosen = going_on.topk(beam, dim=1)
     return rows.gather(1, chosen), token_ids.gather(1, chosen), chosen_scores
 
 
-def _is_done(sentence: _Sentence, best_going_on: float, search: Search, length: int) -> bool:
+def _is_done(finished: list[Translation], best_going_on: float, search: Search, length: int) -> bool:
     """Return whether beam_size translations are complete and the best of them beats the best hypothesis."""
     if best_going_on == -torch.inf:
         return True
-    if len(sentence.finished) < search.beam_size:
+    if len(finished) < search.beam_size:
         return False
-    return max(t.score for t in sentence.finished) >= search.score(best_going_on, length)
-
-
-def _ranked(sentence: _Sentence, beam_size: int) -> list[Translation]:
-    """Return the translations of a sentence, the best first. Raises ValueError if there is none."""
-    if not sentence.finished:
-        raise ValueError("the network's scores are NaN, so it cannot generate a translation; use another checkpoint")
-    return sorted(sentence.finished, key=lambda translation: -translation.score)[:beam_size]
+    return max(translation.score for translation in finished) >= search.score(best_going_on, length)

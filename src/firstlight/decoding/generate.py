@@ -4,7 +4,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,20 +25,9 @@ class Window(Enum):
     slide = "slide"
 
 
-class Network(Protocol):
-    """The interface of a generator that `generate` requires."""
-
-    context_length: int
-    is_causal: bool
-
-    def __call__(self, token_ids: Tensor, cache: Any = None) -> Tensor: ...
-
-    def new_cache(self) -> Any: ...
-
-
 @torch.inference_mode()
 def generate(
-    network: Network,
+    network: Any,
     prompt: Tensor,
     num_tokens: int,
     choose: Callable[[Tensor], Tensor],
@@ -48,8 +37,9 @@ def generate(
 ) -> Iterator[Tensor]:
     """Yield the next tokens of a batch of prompts, (batch,) ids, num_tokens times.
 
-    prompt: (batch, length) int, at least one token each; only the last context_length tokens are read; choose: returns
-    ids, (batch,), for logits, (batch, vocab_size); context_length: None for that of the network, or a smaller number.
+    network: a generator with `context_length`, `is_causal` and `new_cache`, as `Generator`; prompt: (batch, length)
+    int, at least one token each; only the last context_length tokens are read; choose: returns ids, (batch,), for
+    logits, (batch, vocab_size); context_length: None for that of the network, or a smaller number.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length

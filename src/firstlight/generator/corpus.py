@@ -28,7 +28,7 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 
-VERSION = 4  # increase it when the preparation or the encoding changes, so that the cache is not reused
+VERSION = 5  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
@@ -40,14 +40,12 @@ class Corpus(Encoded):
     """An encoded text: one document for each split, or many documents if each line is one.
 
     ids: the tokens of every document, split after split; statistics: the number of characters, and for plays the other
-    fields of `TextStatistics`; gaps: for plays, the acts and scenes whose numbers are missing, each with the line of
-    its play.
+    fields of `TextStatistics`.
     """
 
     ids: RaggedIds
     tokenizer: CharacterTokenizer | BytePairTokenizer
     statistics: dict[str, Any]
-    gaps: list[str]
 
 
 def encode_text(
@@ -74,7 +72,7 @@ def _encode(
     folder: Path,
 ) -> None:
     """Write an encoded text to a folder. Each of several passes over the text holds only a part of it in memory."""
-    pieces, statistics, gaps = _prepared(source, options)
+    pieces, statistics = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
         raise UserError(f"{source.where}: the file has no text; name another file")
@@ -97,26 +95,26 @@ def _encode(
             counts += written
             splits += [number] * len(written)
     statistics = {"characters": int(lengths.sum())} | statistics
-    facts = {"statistics": statistics, "gaps": gaps, "overlaps": sentence, "tokenizer": tokenizer.to_json()}
+    facts = {"statistics": statistics, "overlaps": sentence, "tokenizer": tokenizer.to_json()}
     offsets = np.cumsum([0, *counts], dtype=np.int64)
     store.write(folder, facts, offsets=offsets, splits=np.array(splits, dtype=np.int64))
 
 
-def _prepared(source: Source, options: CharacterOptions) -> tuple[Pieces, dict[str, Any], list[str]]:
-    """Return the pieces of a text that a split does not divide, its statistics and its gaps."""
+def _prepared(source: Source, options: CharacterOptions) -> tuple[Pieces, dict[str, Any]]:
+    """Return the pieces of a text that a split does not divide, and its statistics."""
     if options.preparation is Preparation.lines:
-        return lambda: _documents(source, options.separator), {}, []
+        return lambda: _documents(source, options.separator), {}
     if options.preparation is Preparation.plays:
-        edition = "".join(source.lines())
-        is_sample = source.kind is SourceKind.sample  # a sample consists of plays only
-        text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
-        return lambda: _passages(text.splitlines(keepends=True)), asdict(text_statistics(text)), gaps
-    return lambda: _passages(source.lines()), {}, []
+        text = "".join(source.lines())
+        if source.kind is not SourceKind.sample:  # a sample consists of plays only
+            text = plays.extract_plays(text)
+        return lambda: _passages(text.splitlines(keepends=True)), asdict(text_statistics(text))
+    return lambda: _passages(source.lines()), {}
 
 
 def prepared_text(source: Source, options: CharacterOptions) -> str:
     """Return all of a text as it is encoded, with each document on a line."""
-    pieces, _, _ = _prepared(source, options)
+    pieces, _ = _prepared(source, options)
     end = "\n" if options.preparation is Preparation.lines else ""
     return "".join(piece + end for piece in pieces())
 
@@ -222,9 +220,8 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
 def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
     """Append the ids of some parts to a file and return the number of ids of each part."""
     encoded = tokenizer.encode_batch(chunk)
-    file.write(
-        encoded.ids.astype(id_type(tokenizer.vocab_size)).tobytes()
-    )  # numpy's tofile does not report a full disk
+    ids = encoded.ids.astype(id_type(tokenizer.vocab_size))
+    file.write(ids.tobytes())  # numpy's tofile does not report a full disk
     return encoded.lengths.tolist()
 
 

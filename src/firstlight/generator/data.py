@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
@@ -31,20 +30,10 @@ from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import TextStatistics
-from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id, writer_of
+from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, writer_of
 from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
-
-
-class Prompts(Dataset[PromptBatch]):
-    """Data set of prompts, each of which is one batch."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-
-    def __getitem__(self, index: int) -> PromptBatch:
-        return PromptBatch([self.texts[index]])
 
 
 class StreamData(TableData):
@@ -93,11 +82,6 @@ class StreamData(TableData):
     def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
         """Return the tokens of a stream, (n,). most: the largest n, or None."""
         return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
-
-    @property
-    def first_id(self) -> int:
-        """The token that precedes a text without a prompt."""
-        return first_id(self.tokenizer, self.separator_id)
 
     def has_split(self, split: str) -> bool:
         return self._num_tokens(split) > 1
@@ -159,7 +143,8 @@ class StreamData(TableData):
             >>> [batch.texts for batch in data.text_dataloader(["ROMEO.", ""])]
             [['ROMEO.'], ['']]
         """
-        return TableLoader(Prompts(several(texts)), range(len(texts)))
+        prompts: Any = [PromptBatch([text]) for text in several(texts)]
+        return TableLoader(prompts, range(len(prompts)))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
@@ -248,7 +233,7 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode the text unless the cache has it, and log its statistics and the gaps of plays."""
+        """Encode the text unless the cache has it, and log its statistics."""
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
@@ -256,8 +241,6 @@ class CharacterData(StreamData):
         is_of_plays = self.options.preparation is Preparation.plays
         rows = TextStatistics(**counted).rows() if is_of_plays else {"characters": f"{counted['characters']:,}"}
         log.info("%s: %s", self.source.where, "; ".join(f"{name}: {value}" for name, value in rows.items()))
-        for gap in self.corpus.gaps:
-            log.warning("%s:%s; check the headings of the edition there", self.source.where, gap)
 
     def open(self) -> None:
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""

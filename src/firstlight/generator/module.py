@@ -98,7 +98,7 @@ class Generation(Training):
             (True, 8)
         """
         writer = self.writer()
-        return [writer.generate_many(text, 1, **self.writing)[0] for text in batch.texts]
+        return [writer.generate(text, **self.writing) for text in batch.texts]
 
     @staticmethod
     def target_logits(network: nn.Module, batch: TokenBatch) -> Tensor:
@@ -113,7 +113,7 @@ class Generation(Training):
         assert self.metadata is not None, "it holds the tokenizer"
         is_of_plays = self.metadata["config"]["data"].get("preparation") == "plays"
         network: Any = self.network
-        return Writer(network, tokenizer, self.metadata["separator_id"], is_of_plays)
+        return Writer(network, tokenizer, self.metadata["separator_id"], is_of_plays=is_of_plays)
 
     def measure(self, batch: TokenBatch) -> Measured:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""

@@ -4,9 +4,10 @@ A play is found by the headings of its acts. The text above the first act is a p
 ends where the next work begins.
 """
 
+import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -57,9 +58,7 @@ _SPEECH = re.compile(r"\s*(?:[\[_(]|Enter\b|[A-Z]{2}|[A-Z][\w ]*\.)")  # a speec
 _NOTICE = re.compile(r"<<.*?>>", re.S)  # the license, which an edition repeats after every work
 
 _STRAY = 100  # straight apostrophes are misprints if there are more curly ones than this for each
-_FAR = 3  # the smallest number of blank lines above the title of a work
-_TITLE_BLOCKS = 4  # the largest number: a year, a title, a subtitle, the author
-_DIRECTION = ("[", "_", "(")
+_FAR = 3  # the smallest number of blank lines above the title of a work in capitals
 
 _ALIKE = str.maketrans(
     {
@@ -102,56 +101,10 @@ def extract_plays(text: str) -> str:
         'FIRST LORD.\nWho is there? A man AND a dog.\n'
     """
     lines = _lines(text)
-    plays = ["\n".join(_without_headings(lines[play.start : play.end])) for play in _plays(lines)]
+    plays = ["\n".join(_without_headings(lines[start:end])) for start, end in _plays(lines)]
     if not plays:
         raise UserError(NO_PLAY)
     return _folded(clean("\n\n".join(plays)))
-
-
-def gaps(text: str) -> list[str]:
-    """Return the missing numbers of acts and scenes of an edition, one text for each play with missing numbers.
-
-    A text has the number of the play's first line, its title if there is one, and the missing acts and scenes, such as
-    "1009: THE BAKERS: no act 1, no scene 3 of act 2".
-    """
-    lines = _lines(text)
-    titles = _titles(lines)
-    found = []
-    for play in _plays(lines):
-        if missing := list(_missing(lines[play.start : play.end])):
-            title = clean(_title_of(lines[play.above : play.start], titles))
-            found.append(": ".join(filter(None, [str(play.start + 1), title, ", ".join(missing)])))
-    return found
-
-
-def _missing(play: list[str]) -> Iterator[str]:
-    """Yield the acts, and the scenes of each act, whose numbers are missing."""
-    scenes: dict[int, set[int]] = {}
-    act = 0  # the number of an induction
-    for line in play:
-        heading, place = _ACT.match(line), 0
-        if heading:
-            act, place = _number(heading[1]), heading.end()
-        scene = _SCENE_OF_ACT.search(line, place) if heading else _SCENE.match(line)
-        if heading or scene:
-            scenes.setdefault(act, set()).update([_number(scene[1])] if scene else [])
-    for number in sorted(_left_out(scenes.keys())):
-        yield f"no act {number}"
-    for number, of_act in sorted(scenes.items()):
-        for scene_number in sorted(_left_out(of_act)):
-            yield f"no scene {scene_number} of {f'act {number}' if number else 'the induction'}"
-
-
-def _left_out(numbers: Collection[int]) -> set[int]:
-    return set(range(1, max(numbers, default=0))) - set(numbers)
-
-
-def _title_of(above: list[str], titles: set[str]) -> str:
-    """Return the title in the lines above a play: a line of the contents, or a line in capitals above the cast."""
-    listed = next((line for line in reversed(above) if _key(line) in titles), "")
-    cast = max((index for index, line in enumerate(above) if _PREAMBLE.match(line)), default=len(above))
-    capitals = (line for line in reversed(above[:cast]) if line.isupper() and not _END.match(line))
-    return (listed or next((line for line in capitals if not _is_heading(line)), "")).strip()
 
 
 def clean(text: str) -> str:
@@ -241,25 +194,15 @@ def _is_blank(lines: list[str], index: int) -> bool:
     return not 0 <= index < len(lines) or not lines[index]
 
 
-@dataclass(frozen=True)
-class _Play:
-    """The first line of a play, the line after its last line, and the line after the previous play."""
-
-    start: int
-    end: int
-    above: int
-
-
-def _plays(lines: list[str]) -> Iterator[_Play]:
-    """Yield each play."""
+def _plays(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each play and the line after its last one."""
     titles = _titles(lines)
-    runs = _runs(lines)
-    above = done = 0  # lines before `done` belong to an earlier play or to a list of acts
-    for run, following in pairwise([*runs, [len(lines)]]):
+    done = 0  # lines before it belong to an earlier play or to a list of acts
+    for run, following in pairwise([*_runs(lines), [len(lines)]]):
         end = _end(lines, run[-1], following[0], titles)
         if _is_spoken(lines[run[0] : run[1] if len(run) > 1 else end]):
-            yield _Play(_start(lines, done, run[0]), end, above)
-            above = done = end
+            yield _start(lines, done, run[0]), end
+            done = end
         else:
             done = run[-1] + 1
 
@@ -267,18 +210,16 @@ def _plays(lines: list[str]) -> Iterator[_Play]:
 def _runs(lines: list[str]) -> list[list[int]]:
     """Return the headings of acts in groups with increasing numbers. A group is a play or a list of acts."""
     runs: list[list[int]] = []
-    before, last = (0, 0), 0
+    before, last = (math.inf, 0), 0
     for index, line in enumerate(lines):
         if act := _ACT.match(line):
             scene = _SCENE_OF_ACT.search(line, act.end())
             number = (_number(act[1]), _number(scene[1]) if scene else 0)
-            is_next = bool(runs) and not any(lines[last + 1 : index])
-            if is_next and number[0] == before[0] and before[1] in (0, number[1]):  # the same heading twice
-                before, last = number, index
-                continue
-            if not runs or number <= before:
+            is_repeated = number[0] == before[0] and not any(lines[last + 1 : index])  # the heading is there twice
+            if number <= before and not is_repeated:
                 runs.append([])
-            runs[-1].append(index)
+            if not is_repeated:
+                runs[-1].append(index)
             before, last = number, index
     return runs
 
@@ -351,7 +292,7 @@ class _Block:
     @property
     def is_in_capitals(self) -> bool:
         text = "".join(self.lines)
-        return text == text.upper() and not text.lstrip().startswith(_DIRECTION)
+        return text == text.upper() and not text.lstrip().startswith(("[", "_", "("))  # a direction
 
 
 def _blocks(lines: list[str], start: int, stop: int) -> Iterator[_Block]:
@@ -375,7 +316,7 @@ def _is_next_work(block: _Block, titles: set[str]) -> bool:
 def _title_above(blocks: list[_Block], preamble: int) -> int:
     """Return the first line of the title above a preamble: a few blocks in capitals, or a separate line."""
     start = preamble
-    for block in reversed(blocks[-_TITLE_BLOCKS:]):
+    for block in reversed(blocks):
         if not (block.is_in_capitals or _stands_apart(block)) or _is_heading(block.lines[0]):
             break
         start = block.start
@@ -383,8 +324,7 @@ def _title_above(blocks: list[_Block], preamble: int) -> int:
 
 
 def _stands_apart(block: _Block) -> bool:
-    line = block.lines[0]
-    return block.gap > 1 and len(block.lines) == 1 and line[-1].isalnum() and not line.lstrip().startswith(_DIRECTION)
+    return block.gap > 1 and len(block.lines) == 1 and block.lines[0][-1].isalnum()
 
 
 def _titles(lines: list[str]) -> set[str]:

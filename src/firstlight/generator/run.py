@@ -1,6 +1,5 @@
 """Trained generators: what can be done with a run, and its figures' texts and tensors."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from firstlight.generator import evaluation
 from firstlight.generator.bits_per_character import BitsPerCharacter
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.network import Generator
-from firstlight.generator.writing import Prompt, Writer, Writing
+from firstlight.generator.writing import Writer, Writing
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.results import Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
@@ -32,7 +31,7 @@ from firstlight.text.tokenizers import Tokenizer
 LONGEST_PASSAGE = 1200  # tokens of the validation split that are read to choose a text
 
 
-class GeneratorRun(Run):
+class GeneratorRun(Run, Writer):
     """Trained generator, which continues a text.
 
     It has the attributes of every run (`path`, `network`, `config`, `record`, `metrics`, `history`).
@@ -58,85 +57,9 @@ class GeneratorRun(Run):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self.tokenizer = writer_of(parts[-1])
-        self.separator_id: int | None = self.metadata["separator_id"]
-
-    def generate(self, prompt: str = "", **writing: Any) -> str:
-        """Return the prompt and the text that the network writes after it.
-
-        The keywords are the fields of `Writing`:
-            tokens: maximum number of tokens to write, 500 by default. A run of documents, such as names, stops at the
-                end of the document.
-            temperature: values below 1 sharpen the distribution of the next token, values above 1 flatten it.
-            top_k: sample only from the k most probable tokens.
-            top_p: sample only from the most probable tokens that together reach the probability p.
-            greedy: always choose the most probable token.
-            seed: the same seed gives the same text. By default, each call gives another text.
-            window: what the network reads when the text is longer than the context. `half`, the default, drops half of
-                the context when it is full. `slide` drops one token at a time, which is slower.
-            context_length: number of tokens that the network reads, if fewer than in training.
-
-        Raises UserError for a value that is out of range.
-
-        >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
-        """
-        return self.generate_many(prompt, 1, **writing)[0]
-
-    def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
-        """Return several continuations of one prompt, computed in one batch. The keywords are those of `generate`.
-
-        >>> run.generate_many("ROMEO.", 3, tokens=50, seed=1)
-        """
-        return self.writer.generate_many(prompt, num_samples, **writing)
-
-    def read(self, prompt: str, writing: Writing) -> Prompt:
-        """Return a prompt as the network reads it, with the same preparation as the training text.
-
-        Its `token_ids` have the shape (1, length). Its `notes` list changes and unknown characters. Raises UserError
-        for a prompt that is not valid Unicode.
-
-        >>> from firstlight.generator.writing import Writing
-        >>> run.read("ROMEO.", Writing()).token_ids.shape
-        """
-        return self.writer.read(prompt, writing)
-
-    def stream(
-        self,
-        prompt: Prompt,
-        num_samples: int,
-        writing: Writing,
-        watch: Callable[[Tensor, Tensor], object] | None = None,
-    ) -> Iterator[list[str]]:
-        """Yield the new piece of text of each sample after each token. Stop when all samples have ended.
-
-        watch: function that is called for each token with the logits, (samples, vocabulary), and the sampled ids,
-            (samples,).
-        Raises UserError for a value that is out of range.
-
-        >>> from firstlight.generator.writing import Writing
-        >>> writing = Writing(tokens=50, seed=1)
-        >>> for (piece,) in run.stream(run.read("ROMEO.", writing), 1, writing):
-        ...     print(piece, end="")
-        """
-        return self.writer.stream(prompt, num_samples, writing, watch)
-
-    def seen(self, asked: int | None) -> int:
-        """Return the number of tokens that the network reads: `asked`, or its context length by default.
-
-        Raises UserError if `asked` is greater than the context length.
-
-        >>> run.seen(None)
-        """
-        return self.writer.seen(asked)
-
-    @property
-    def writer(self) -> Writer:
-        """The network with its tokenizer, as `generate` uses it.
-
-        >>> run.writer.generate_many("ROMEO.", tokens=50)
-        """
         is_of_plays = self.config["data"].get("preparation") == "plays"
-        return Writer(self.network, self.tokenizer, self.separator_id, is_of_plays)
+        separator_id = self.metadata["separator_id"]
+        Writer.__init__(self, self.network, writer_of(parts[-1]), separator_id, is_of_plays=is_of_plays)
 
     def known_documents(self) -> set[str]:
         """Return the short documents of the training data, such as names. The set is empty for a run of one text.

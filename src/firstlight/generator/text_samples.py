@@ -1,7 +1,6 @@
 """Texts that a generator writes after each validation."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.console import quoted_below
-from firstlight.decoding.generate import generate
-from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
-from firstlight.text.text_tokenizers import decode
+from firstlight.generator.writing import Writer, Writing
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +61,8 @@ class TextSamples(Callback):
     ) -> None:
         if num_samples < 1 or num_tokens < 1:
             raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null turns them off")
-        self.folder, self.num_samples, self.num_tokens, self.seed = Path(folder), num_samples, num_tokens, seed
-        self.sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+        self.folder, self.num_samples = Path(folder), num_samples
+        self.writing = Writing(num_tokens, temperature, top_k, top_p, seed=seed)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage == "fit":
@@ -87,17 +84,11 @@ class TextSamples(Callback):
 
     def write(self, data: Any, pl_module: Any) -> list[str]:
         """Return `num_samples` texts. A document ends where the network writes the separator."""
-        tokenizer, separator = data.tokenizer, data.separator_id
-        sampling = replace(self.sampling, never=tokenizer.unwritten)
-        random = torch.Generator(pl_module.device).manual_seed(self.seed)
-        prompt = torch.full((self.num_samples, 1), data.first_id, device=pl_module.device)
+        writer = Writer(pl_module.network, data.tokenizer, data.separator_id)
         was_training = pl_module.training
         pl_module.eval()
         try:
-            steps = generate(pl_module.network, prompt, self.num_tokens, lambda logits: sampling.choose(logits, random))
             with torch.compiler.set_stance("force_eager"):  # a cache grows, so each step would be compiled again
-                rows = torch.stack(list(steps), dim=1).tolist()
+                return writer.write(writer.read("", self.writing), self.num_samples, self.writing)
         finally:
             pl_module.train(was_training)
-        ends = (row.index(separator) if separator in row else len(row) for row in rows)
-        return [decode(tokenizer, row[:end]) for row, end in zip(rows, ends, strict=True)]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -71,43 +72,70 @@ def cut_note(num_tokens: int, length: int) -> str:
     return f"the prompt has {num_tokens} tokens, but the network sees only the last {length}"
 
 
-@dataclass(frozen=True)
 class Writer:
-    """A generator with its tokenizer.
+    """A generator with its tokenizer, which continues texts.
 
-    separator_id: the token between documents, None for one long text; is_of_plays: whether prompts are prepared as
-    plays.
+    network: the generator; tokenizer: its tokenizer; separator_id: the token between documents, None for one long text;
+    is_of_plays: whether prompts are prepared as plays.
     """
 
-    network: Generator
-    tokenizer: TextTokenizer
-    separator_id: int | None
-    is_of_plays: bool = False
+    def __init__(
+        self, network: Generator, tokenizer: TextTokenizer, separator_id: int | None, *, is_of_plays: bool = False
+    ) -> None:
+        self.network, self.tokenizer, self.separator_id = network, tokenizer, separator_id
+        self.is_of_plays = is_of_plays
+
+    def generate(self, prompt: str = "", **writing: Any) -> str:
+        """Return the prompt and the text that the network writes after it.
+
+        The keywords are the fields of `Writing`:
+            tokens: maximum number of tokens to write, 500 by default. A run of documents, such as names, stops at the
+                end of the document.
+            temperature: values below 1 sharpen the distribution of the next token, values above 1 flatten it.
+            top_k: sample only from the k most probable tokens.
+            top_p: sample only from the most probable tokens that together reach the probability p.
+            greedy: always choose the most probable token.
+            seed: the same seed gives the same text. By default, each call gives another text.
+            window: what the network reads when the text is longer than the context. `half`, the default, drops half of
+                the context when it is full. `slide` drops one token at a time, which is slower.
+            context_length: number of tokens that the network reads, if fewer than in training.
+
+        Raises UserError for a value that is out of range.
+
+        >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
+        """
+        return self.generate_many(prompt, 1, **writing)[0]
 
     def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
-        """Return several continuations of one prompt, which are generated together."""
-        read = self.read(prompt, Writing(**writing))
+        """Return several continuations of one prompt, computed in one batch. The keywords are those of `generate`.
+
+        >>> run.generate_many("ROMEO.", 3, tokens=50, seed=1)
+        """
+        options = Writing(**writing)
+        read = self.read(prompt, options)
         for note in read.notes:
             log.warning("%s", note)
-        texts = [read.text] * num_samples
-        for pieces in self.stream(read, num_samples, Writing(**writing)):
-            texts = [text + piece for text, piece in zip(texts, pieces, strict=True)]
-        return texts
+        return self.write(read, num_samples, options)
 
     def read(self, prompt: str, writing: Writing) -> Prompt:
-        """Return a prompt, prepared like the training text, with notes for the user. Raises UserError."""
+        """Return a prompt as the network reads it, with the same preparation as the training text.
+
+        Its `token_ids` have the shape (1, length). Its `notes` list changes and unknown characters. Raises UserError
+        for a prompt that is not valid Unicode.
+
+        >>> from firstlight.generator.writing import Writing
+        >>> run.read("ROMEO.", Writing()).token_ids.shape
+        """
         length = self.seen(writing.context_length)
         if any("\ud800" <= character <= "\udfff" for character in prompt):
             raise UserError("the prompt is not valid UTF-8; encode it in UTF-8")
         text = clean(prompt) if self.is_of_plays else prompt
         notes = [f"the prompt was prepared like the plays: {text!r}"] if text != prompt else []
         ids = self.tokenizer.encode_batch([text])[0].tolist()
-        if self.tokenizer.unknown_id is not None:
-            unknown = [i for i, token_id in enumerate(ids) if token_id == self.tokenizer.unknown_id]
-            if unknown:
-                notes.append(
-                    f"tokens unknown to the run, read as {self.tokenizer.words[ids[unknown[0]]]}: {len(unknown)}"
-                )
+        unknown_id = self.tokenizer.unknown_id
+        if unknown_id is not None and unknown_id in ids:
+            symbol = self.tokenizer.words[unknown_id]
+            notes.append(f"tokens unknown to the run, read as {symbol}: {ids.count(unknown_id)}")
         if not ids:
             beginning = "a document" if self.separator_id is not None else "a new line"
             notes.append(f"the prompt is empty; the text begins as {beginning} does")
@@ -117,6 +145,19 @@ class Writer:
             notes.append(cut_note(len(ids), length))
         return Prompt(torch.tensor([ids]), text, notes)
 
+    def write(self, prompt: Prompt, num_samples: int, writing: Writing) -> list[str]:
+        """Return several continuations of a prompt, each with the prompt. Raises UserError as `stream` does.
+
+        >>> from firstlight.generator.writing import Writing
+        >>> writing = Writing(tokens=50, seed=1)
+        >>> run.write(run.read("ROMEO.", writing), 3, writing)
+        """
+        texts = [StringIO() for _ in range(num_samples)]
+        for pieces in self.stream(prompt, num_samples, writing):
+            for text, piece in zip(texts, pieces, strict=True):
+                text.write(piece)
+        return [prompt.text + text.getvalue() for text in texts]
+
     def stream(
         self,
         prompt: Prompt,
@@ -124,10 +165,16 @@ class Writer:
         writing: Writing,
         watch: Callable[[Tensor, Tensor], object] | None = None,
     ) -> Iterator[list[str]]:
-        """Yield the new piece of text of each sample, token by token, until all samples have ended.
+        """Yield the new piece of text of each sample after each token. Stop when all samples have ended.
 
-        watch: called for each token with the logits, (samples, vocabulary), and the drawn ids, (samples,).
-        Raises UserError if a value is out of range.
+        watch: function that is called for each token with the logits, (samples, vocabulary), and the sampled ids,
+            (samples,).
+        Raises UserError for a value that is out of range.
+
+        >>> from firstlight.generator.writing import Writing
+        >>> writing = Writing(tokens=50, seed=1)
+        >>> for (piece,) in run.stream(run.read("ROMEO.", writing), 1, writing):
+        ...     print(piece, end="")
         """
         sampling = writing.sampling(self.tokenizer.unwritten)
         device = next(self.network.parameters()).device
@@ -164,7 +211,12 @@ class Writer:
         yield [decoder.end() for decoder in decoders]
 
     def seen(self, asked: int | None) -> int:
-        """Return the number of tokens to read: `asked`, or all that the network supports. Raises UserError."""
+        """Return the number of tokens that the network reads: `asked`, or its context length by default.
+
+        Raises UserError if `asked` is greater than the context length.
+
+        >>> run.seen(None)
+        """
         own = self.network.context_length
         if asked is not None and not 1 <= asked <= own:
             raise UserError(
