@@ -22,7 +22,6 @@ from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.defaults_list import DefaultsList, Overrides
-from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
@@ -32,10 +31,8 @@ from omegaconf import DictConfig, OmegaConf
 State = tuple[Any, ...]
 FILE = "file://"
 OWN_FILES = Path(__file__).parents[1] / "conf"
-SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
 CREATE_LIST = config_loader_impl.create_defaults_list
-GET_MODE = Hydra.get_mode
 
 
 class ComposedOnce:
@@ -77,7 +74,7 @@ class ComposedOnce:
             key = ("config", state_of(repo), *map(astuple, defaults))
             return self._copy(key, lambda: MERGE(loader, defaults, repo))
 
-        with replaced(file, list_of_defaults, config, mode):
+        with replaced(file, list_of_defaults, config):
             yield
 
     def _copy(self, key: State, make: Callable[[], Any]) -> Any:
@@ -103,27 +100,14 @@ class ComposedOnce:
         return content
 
 
-def mode(app: Hydra, config_name: str | None, overrides: list[str]) -> Any:
-    """Return hydra.mode like Hydra.get_mode, but without a composition if no override names a file that sets it.
-
-    test_house.py checks which files set it.
-    """
-    if any(word in override for override in overrides for word in SET_THE_MODE):
-        return GET_MODE(app, config_name, overrides)
-    return None
-
-
 @contextlib.contextmanager
-def replaced(
-    read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE, get_mode: Any = GET_MODE
-) -> Iterator[None]:
+def replaced(read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE) -> Iterator[None]:
     """Let Hydra compose with these functions within the block. Without arguments, restore Hydra's own."""
     with (
         patch.object(ConfigRepository, "load_config", read),
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
         patch.object(config_loader_impl, "create_defaults_list", create_list),
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge),
-        patch.object(Hydra, "get_mode", get_mode),
     ):
         yield
 

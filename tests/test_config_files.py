@@ -11,7 +11,6 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from firstlight import config_files
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
-from firstlight.runs.overrides import options_and_overrides
 from tests_support import ROOT, Scripts
 
 OWN_TASK = """# @package _global_
@@ -152,11 +151,3 @@ def test_compose_in_a_notebook_sees_the_settings(own: Scripts, monkeypatch: pyte
     register_schemas()
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         assert hydra.compose(CONFIG_NAME, overrides=["task=mine"]).dropout == 0.37
-
-
-def test_options_of_hydra_are_told_from_overrides() -> None:
-    typed = ["task=a", "--config-dir", "there", "resume=auto", "--config-dir=here", "-m", "~logger"]
-    assert options_and_overrides(typed) == (
-        ["--config-dir", "there", "--config-dir=here", "-m"],
-        ["task=a", "resume=auto", "~logger"],
-    )

@@ -10,7 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
 from firstlight import config_files, spelling
-from firstlight.config.command_line import prepared
+from firstlight.config.command_line import parsed
 from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
 from firstlight.config.help import COMMANDS, GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
@@ -133,11 +133,12 @@ def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: 
         (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
         (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
         (["--cfg", "jobs"], "argument --cfg/-c: invalid choice: 'jobs'"),
+        (["--experimental-rerun", "x.pickle"], "--experimental-rerun x.pickle: a pickle is not read"),
     ],
 )
 def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
-        prepared(typed)
+        parsed(typed)
     assert str(error.value).startswith(message)
 
 
@@ -150,10 +151,12 @@ def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message
         ("-m teacher=null,tfidf,[tfidf,logs/a]", "-m teacher=null,[tfidf],[tfidf,logs/a]"),
         ("task=stars --cfg job seed=3", "--cfg job task=stars seed=3"),
         ("task=stars --config-dir there -m", "--config-dir there -m task=stars"),
+        ("~logger --config-dir=x +a.b=1", "--config-dir=x ~logger +a.b=1"),
     ],
 )
 def test_arguments_reach_hydra_as_it_accepts_them(typed: str, expected: str) -> None:
-    assert prepared(typed.split()) == expected.split()
+    _, options, overrides = parsed(typed.split())
+    assert [*options, *overrides] == expected.split()
 
 
 QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; write"
@@ -201,7 +204,8 @@ def test_a_value_that_the_shell_has_divided_is_shown_quoted(
 
 def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert prepared(["data.path=~/x.csv", "~logger", "seed=3"]) == ["data.path=/home/ada/x.csv", "~logger", "seed=3"]
+    *_, overrides = parsed(["data.path=~/x.csv", "~logger", "seed=3"])
+    assert overrides == ["data.path=/home/ada/x.csv", "~logger", "seed=3"]
 
 
 def test_the_quoting_of_a_message_works() -> None:

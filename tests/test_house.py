@@ -17,7 +17,6 @@ import grimp
 import pytest
 from omegaconf import OmegaConf
 
-from composed_once import SET_THE_MODE
 from firstlight.__main__ import COMMANDS
 from firstlight.classifier.network import Classifier
 from firstlight.config.schema import PathsConfig, SweepConfig
@@ -138,16 +137,6 @@ def test_an_entry_script_is_short_and_shadows_no_library(script: Path) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_readme_shows_every_entry_script(script: Path) -> None:
     assert f"python src/{script.name}" in (ROOT / "README.md").read_text()
-
-
-def test_only_experiments_and_searches_set_the_mode_of_hydra() -> None:
-    setting = {
-        path.relative_to(ROOT / "conf").parts[0]
-        for path in (ROOT / "conf").rglob("*.yaml")
-        if "mode" in (OmegaConf.load(path).get("hydra") or {})
-    }
-    assert setting == {"experiment", "hparams_search"}
-    assert setting < set(SET_THE_MODE)
 
 
 def test_every_target_of_the_configuration_can_be_found() -> None:

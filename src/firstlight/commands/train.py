@@ -1,24 +1,31 @@
 """`train`: from the command line to a checked configuration. Imports no torch: mistakes are reported at once."""
 
-from firstlight.commands.frame import CRASH, STARTED_AT, answered, run_module  # starts the clock
+from firstlight.commands.frame import STARTED_AT, run_module  # starts the clock
 
 # isort: split
 import os
 import sys
 import time
+from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.hydra import Hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.experimental.callback import Callback
-from hydra.types import RunMode
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobStatus, run_job
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight import spelling
 from firstlight.config.checks import check
-from firstlight.config.command_line import help_words, prepared
+from firstlight.config.command_line import parsed
 from firstlight.config.messages import explained
 from firstlight.config.schema import register_schemas
 from firstlight.config.trainer_checks import check_accelerator
@@ -27,59 +34,121 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
-from firstlight.sweeps.jobs import refuse_search_options
+from firstlight.sweeps.jobs import Job, refuse_search_options
 from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
 from firstlight.training.resume import refuse_folder, resumed
 
-SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"
+SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"  # checks all jobs before the first one starts
+QUESTIONS = ("help", "hydra_help", "cfg", "info", "shell_completion", "resolve", "package")  # options of Hydra
 
 
 def main() -> None:
-    """Compose, check and run one job, or several with `-m`."""
+    """Compose the configuration, check it and train: one run, or several with `-m`."""
     register_schemas()
     spelling.use(spelling.as_override)
     refuse_interpolation(Path.cwd())
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
     with explained():
-        if (asked := help_words(sys.argv[1:])) is not None:
-            show_help(*asked)
+        asked, options, overrides = parsed(sys.argv[1:])
+        is_question = any(getattr(asked, option) for option in QUESTIONS)
+        if not is_question:
+            overrides = resumed(overrides, is_sweep=asked.multirun)
+        sys.argv[1:] = [*options, *overrides]  # which Lightning passes to the other processes of a run
+        if is_question:
+            answer(asked, overrides)
             return
-        sys.argv[1:] = resumed(prepared(sys.argv[1:]))
-        _job()
+        with hydra.initialize_config_dir(str(CONFIG_DIR), job_name=CONFIG_NAME, version_base="1.3"):
+            app: Hydra = GlobalHydra.instance().hydra  # type: ignore[assignment]  # it is initialized
+            config = composed(app, overrides, is_sweep=asked.multirun)
+            context = HydraContext(app.config_loader, Callbacks(config))
+            if config.hydra.mode is RunMode.MULTIRUN:
+                sweep(config, context)
+                return
+            check_run(config)
+            if config.dry_run:
+                show_single_plan(config)
+                return
+            check_accelerator(config.trainer)
+            context.callbacks.on_run_start(config=config, config_name=CONFIG_NAME)
+            ended = run_job(train_run, config, "hydra.run.dir", job_subdir_key=None, hydra_context=context)
+            context.callbacks.on_run_end(config=config, config_name=CONFIG_NAME, job_return=ended)
+            if ended.status is JobStatus.FAILED:
+                raise ended._return_value  # return_value would print a line of Hydra
 
 
-def show_help(words: list[str], overrides: list[str]) -> None:
-    """Print the help, with the values of the keys for some overrides."""
-    from firstlight.config.help import help_text
+def answer(asked: Namespace, overrides: list[str]) -> None:
+    """Print the help, or what another option of Hydra asks for, such as `--cfg job`."""
+    if asked.help:
+        from firstlight.config.help import help_text
 
-    say(help_text(words, overrides))
+        words = [each for each in overrides if "=" not in each]
+        say(help_text(words, [each for each in overrides if "=" in each]))
+        return
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
+    hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)(train_run)()
 
 
-@hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)
-def _job(config: DictConfig) -> float | None:
-    """Run one job. Return the optimized metric, which Hydra's sweepers use."""
-    spelling.use(spelling.as_override)  # needed again in a separate process
+def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
+    """Return the configuration with the node `hydra`, whose mode says whether it is a run or a sweep.
+
+    Raises ConfigCompositionException for several values of a key in a single run.
+    """
+    if is_sweep:
+        overrides = [*overrides, "hydra.mode=MULTIRUN"]
+    typed = OverridesParser.create().parse_overrides(overrides)
+    has_lists = any(each.is_sweep_override() for each in typed)
+    mode = RunMode.MULTIRUN if is_sweep or has_lists else RunMode.RUN
+    config: DictConfig = app.compose_config(
+        CONFIG_NAME, overrides, mode, with_log_configuration=True, validate_sweep_overrides=False
+    )
+    config.hydra.mode = config.hydra.mode or RunMode.RUN  # an experiment can be a sweep
+    ConfigLoaderImpl.validate_sweep_overrides_legal(typed, config.hydra.mode, from_shell=True)
+    return config
+
+
+def sweep(config: DictConfig, context: HydraContext) -> None:
+    """Pass the jobs to the sweeper, which composes each of them and calls `train_job`."""
+    sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=train_job)
+    context.callbacks.on_multirun_start(config=config, config_name=CONFIG_NAME)
+    sweeper.sweep(arguments=list(config.hydra.overrides.task))
+    context.callbacks.on_multirun_end(config=config, config_name=CONFIG_NAME)
+
+
+def check_run(config: DictConfig) -> None:
+    """Raise UserError for a mistake in the configuration of a single run, before Hydra creates its folder."""
+    HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
+    check(config)
+    refuse_search_options(config)
+    refuse_folder(config, Path(config.hydra.run.dir))
+
+
+def train_run(config: DictConfig, started_at: float = STARTED_AT) -> float | None:
+    """Train a run whose configuration is checked. Return the optimized metric.
+
+    started_at: the time.perf_counter of its start; the start of a sweep does not count for its jobs.
+    """
+    complete(config)
+    from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
+
+    return train(config, started_at)
+
+
+def train_job(config: DictConfig) -> float | None:
+    """Train a job of a sweep, perhaps in another process. Return the optimized metric, which Hydra's sweepers use."""
+    started_at = time.perf_counter()
+    spelling.use(spelling.as_override)
     hydra_config = HydraConfig.get()
-    is_alone = hydra_config.mode is RunMode.RUN
-    started_at = STARTED_AT if is_alone else time.perf_counter()  # the start of a sweep does not count for its jobs
     folder = Path(hydra_config.runtime.output_dir)
-    is_checked = not is_alone and is_checked_by_sweeper(hydra_config)
-    is_beside_others = not is_alone and launchers.is_parallel(hydra_config)
+    is_checked = str(hydra_config.sweeper.get("_target_")) == SWEEPER
+    is_beside_others = launchers.is_parallel(hydra_config)
     has_own_output = is_checked or is_beside_others  # the terminal shows the table of the sweep
-    # A mistake in a single run ends the process here, since Hydra would add a line.
-    frame = answered() if is_alone else nullcontext()
-    with frame, explained(), own_output(folder) if has_own_output else nullcontext():
-        if not is_alone and not is_checked:  # CheckBeforeRun has checked a single run
+    with explained(), own_output(folder) if has_own_output else nullcontext():
+        if not is_checked:
             check(config)
-        if not is_alone:
-            refuse_folder(config, folder)
-        complete(config)
-        from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
-
+        refuse_folder(config, folder)
         if is_beside_others:
             _use_share(config, folder.parent)
-        return train(config, started_at)
+        return train_run(config, started_at)
 
 
 def _use_share(config: DictConfig, folder: Path) -> None:
@@ -96,39 +165,14 @@ def _use_share(config: DictConfig, folder: Path) -> None:
         launchers.share_gpu_memory(per_gpu)
 
 
-def is_checked_by_sweeper(hydra_config: Any) -> bool:
-    """Return whether the sweeper checks all jobs before the first one starts, which only ours does."""
-    return str(hydra_config.sweeper.get("_target_")) == SWEEPER
-
-
 def refuse_interpolation(folder: Path) -> None:
     """Raise UserError for a current folder whose name Hydra would resolve, since the name is a part of its settings."""
     if "${" in str(folder):
         raise UserError(f"{folder}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
 
 
-class CheckBeforeRun(Callback):
-    """Reports a mistake before Hydra creates the run's folder."""
-
-    def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
-        try:
-            with answered(), explained():
-                check(config)
-                refuse_search_options(config)
-                refuse_folder(config, Path(config.hydra.run.dir))
-                if config.dry_run:
-                    _show_plan(config)
-                    sys.exit(0)
-                check_accelerator(config.trainer)
-        except Exception as error:  # Hydra ignores exceptions other than SystemExit here
-            sys.excepthook(*sys.exc_info())  # it escapes control characters in the traceback
-            raise SystemExit(CRASH) from error
-
-
-def _show_plan(config: DictConfig) -> None:
+def show_single_plan(config: DictConfig) -> None:
     """Print what dry_run=true shows for a single run."""
-    from firstlight.sweeps.jobs import Job
     from firstlight.sweeps.progress import show_plan
 
     show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])

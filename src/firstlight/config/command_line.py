@@ -1,4 +1,4 @@
-"""The arguments of `train` before Hydra reads them: `--help`, options of other programs, and `tags=demo`."""
+"""The arguments of `train`: Hydra's options, options of other programs, and overrides such as `tags=demo`."""
 
 import argparse
 import re
@@ -14,32 +14,29 @@ from firstlight.errors import UserError
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
 SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
+UNUSED = {  # options of Hydra
+    "config_path": "train reads the settings of firstlight; add your own with --config-dir",
+    "config_name": "train reads train.yaml; add your own settings with --config-dir",
+    "experimental_rerun": "a pickle is not read, because it can run code; write resume= and the run's folder",
+}
 
 
-def help_words(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Return the words and the overrides after `--help`; None if the user does not ask for help."""
-    if not {"-h", "--help"} & set(arguments):
-        return None
-    typed = [argument for argument in arguments if not argument.startswith("-")]
-    return [each for each in typed if "=" not in each], [each for each in typed if "=" in each]
-
-
-def prepared(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments as Hydra accepts them: options first, `tags=demo` as a list, and `~/` as the home folder.
+def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
+    """Return the options of Hydra by name, the same as they were typed, and the overrides as Hydra accepts them.
 
     Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
     """
-    if not any(argument.startswith("-") for argument in arguments):
-        return [_accepted(argument) for argument in arguments]
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
-    known, unknown = parser.parse_known_intermixed_args(list(arguments))
+    asked, unknown = parser.parse_known_intermixed_args(list(arguments))
     for option in unknown:
         _refuse(option, arguments)
-    overrides = list(known.overrides)
     options = list(arguments)
-    for override in reversed(overrides):  # the value of an option comes before, such as `--cfg job`
+    for override in reversed(asked.overrides):  # the value of an option comes before, such as `--cfg job`
         del options[len(options) - 1 - options[::-1].index(override)]
-    return [*options, *map(_accepted, overrides)]
+    for option, remedy in UNUSED.items():
+        if getattr(asked, option):
+            raise UserError(f"--{option.replace('_', '-')} {getattr(asked, option)}: {remedy}")
+    return asked, options, list(map(_accepted, asked.overrides))
 
 
 def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:

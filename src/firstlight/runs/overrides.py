@@ -5,7 +5,6 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
-from firstlight import config_files
 from firstlight.spelling import QUOTING, quoted
 
 
@@ -57,19 +56,6 @@ def _replacement(olds: list[str], news: list[str]) -> list[str]:
             return [olds[0], *news]
         case _:
             return news
-
-
-WITH_VALUE = config_files.OPTIONS  # options of Hydra whose value is the next argument
-
-
-def options_and_overrides(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Divide a command line into Hydra's options, such as --config-dir with its folder, and the overrides."""
-    options: list[str] = []
-    overrides: list[str] = []
-    for before, argument in zip(["", *arguments], arguments, strict=False):
-        is_option = argument.startswith("-") or before in WITH_VALUE
-        (options if is_option else overrides).append(argument)
-    return options, overrides
 
 
 def value_of(key: str, arguments: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Resuming a run in its folder: Hydra gets the old command line, the new one and the old folder."""
+"""Resuming a run in its folder, with its old overrides and the new ones."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import refuse_other_config, run_key
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
-from firstlight.runs.overrides import key_of, merged, options_and_overrides, value_of
+from firstlight.runs.overrides import key_of, merged, value_of
 from firstlight.spelling import quoted, quoted_option
 from firstlight.terminal_text import say
 
@@ -24,29 +24,26 @@ log = logging.getLogger(__name__)
 
 UNFINISHED = ("running", "interrupted", "failed")
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
-QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
 SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
-def resumed(arguments: list[str]) -> list[str]:
-    """Return the arguments of a command; if `resume=` is among them, those that compose the old run in its folder.
+def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
+    """Return the overrides of a command; if `resume=` is among them, those that compose the old run in its folder.
 
     The process ends with a message if the run is already finished.
 
     Raises UserError if there is no run to resume.
     """
-    options, typed = options_and_overrides(arguments)
     wish = value_of("resume", typed)
-    is_answered = any(option in QUESTIONS for option in options)
-    if wish is None or is_answered or is_further_process():  # whose arguments are those of the first process
-        return arguments
-    if any(option in ("-m", "--multirun") for option in options):
+    if wish is None or is_further_process():  # whose overrides are those of the first process
+        return typed
+    if is_sweep:
         raise UserError(f"resume={wish} resumes one run, and -m starts several; leave one of them out")
     if wish == "auto":
         folder = _unfinished_run(typed)
         if folder is None:
             say("resume=auto: no unfinished run has this configuration; a new run starts")
-            return arguments
+            return typed
     elif is_searched(wish):
         folder = _searched_run(wish, typed, _log_dir(typed))
         say(f"resume={wish}: {folder.path} (task={task_of(folder)})")
@@ -62,7 +59,7 @@ def resumed(arguments: list[str]) -> list[str]:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
-    return [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
+    return [*merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
