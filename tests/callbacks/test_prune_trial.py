@@ -10,7 +10,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.errors import UserError
-from firstlight.runs.study import STUDY_NAME, made, storage_of
+from firstlight.runs.trials import STUDY_NAME, made, storage_of
 
 ABOVE_2 = {"_target_": "optuna.pruners.ThresholdPruner", "upper": 2.0}
 
@@ -87,8 +87,7 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
         (
             "pruner",
             {"_target_": "optuna.pruners.MedianPrunr"},
-            "hydra.sweeper.pruner._target_=optuna.pruners.MedianPrunr: Optuna has no such pruner; "
-            "did you mean optuna.pruners.MedianPruner?",
+            r"pruner\._target_=optuna\.pruners\.MedianPrunr cannot be imported: .*; optuna\.pruners has .*MedianPruner",
         ),
         ("pruner", {"_target_": "optuna.pruners.MedianPruner", "n_warmup_steps": -1}, "n_warmup_steps.* correct its"),
         ("pruner", {"_target_": "optuna.samplers.TPESampler"}, "TPESampler is not a pruner of Optuna; optuna.pruners"),
@@ -98,7 +97,6 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
             "hydra.sweeper.sampler.n_startup_trials=few must be a number, such as 10",
         ),
         ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.db, which could run code"),
-        ("sampler", {"_target_": "optuna.samplers.Random"}, "did you mean optuna.samplers.RandomSampler"),
     ],
 )
 def test_a_pruner_that_cannot_be_made_is_one_line(part: str, node: Any, message: str) -> None:

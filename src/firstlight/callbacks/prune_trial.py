@@ -8,7 +8,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.runs.study import STUDY_NAME, made, storage_of
+from firstlight.runs.trials import STUDY_NAME, made, storage_of
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.kind.registry import KINDS
-from firstlight.runs.objectives import MEASURES
+from firstlight.runs.trials import MEASURES
 
 MEASURED_BY = {  # in addition to the metrics of each kind of network
     "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),

@@ -16,9 +16,9 @@ from typing import Any
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version
-from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value
 from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run
+from firstlight.runs.trials import MAXIMIZE, MINIMIZE
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from firstlight.invocation import CHECKOUT
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import run_key
-from firstlight.runs.objectives import objectives_of
 from firstlight.runs.targets import own_sources
+from firstlight.runs.trials import objectives_of
 from firstlight.version import PACKAGE, __version__
 
 LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "datasets", "numpy")

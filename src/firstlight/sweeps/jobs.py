@@ -22,7 +22,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
-from firstlight.runs.study import is_chosen
+from firstlight.runs.trials import is_chosen
 from firstlight.spelling import quoted
 from firstlight.sweeps import names
 

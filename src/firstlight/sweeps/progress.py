@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -62,7 +62,7 @@ class Progress:
     def __init__(
         self,
         folder: Path,
-        jobs: Sequence[Job],
+        jobs: Collection[Job],
         total: int,
         errors: Mapping[Path, str],
         *,

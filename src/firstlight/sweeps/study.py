@@ -1,7 +1,9 @@
-"""The study of a search: Optuna's record of all trials and their results, in the folder of the search."""
+"""The study of a search: the values that it chooses from, and Optuna's record of all trials and their results.
+
+Imports Optuna, which is an extra.
+"""
 
 import json
-import logging
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,52 +11,130 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import optuna
+from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from omegaconf import DictConfig
+from optuna.distributions import (
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+    json_to_distribution,
+)
+from optuna.exceptions import OptunaError
+from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
+from sqlalchemy.exc import SQLAlchemyError
 
+from firstlight.config.metric_names import check_objectives
 from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.runs.objectives import DIRECTION, KEY, MINIMIZE
-from firstlight.runs.study import SECONDS_FOR_OTHERS, STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
-from firstlight.sweeps.jobs import Job
-from firstlight.sweeps.space import Space
-
-log = logging.getLogger(__name__)
+from firstlight.runs.trials import (
+    DIRECTION,
+    MAXIMIZE,
+    MINIMIZE,
+    OBJECTIVES,
+    SECONDS_FOR_OTHERS,
+    STUDY_FILE,
+    STUDY_NAME,
+    made,
+    objectives_of,
+    storage_of,
+    value_in,
+)
+from firstlight.sweeps.jobs import Composer, Job, choices
+from firstlight.terminal_text import say
 
 BEST_FILE = "best.json"
 
-SamplerFactory = Callable[[int], Any]
 
+class Space:
+    """The values that are searched, and those that all trials share.
 
-def samplers_and_pruners(sweeper: DictConfig) -> tuple[SamplerFactory, Any]:
-    """Return a function that makes a sampler, and the pruner; None in place of what the configuration does not name.
-
-    The function adds its argument to the seed. sweeper: the node `hydra.sweeper`. Raises UserError for a sampler or
-    pruner that cannot be made.
+    distributions: Optuna's, by the key; goals: `minimize` or `maximize` by the name of the objective, one or several.
     """
-    seed = seed_of(sweeper.sampler)
 
-    def make_sampler(added: int) -> Any:
-        return made("sampler", sweeper.sampler, **({} if seed is None else {"seed": seed + added}))
+    def __init__(self, composer: Composer) -> None:
+        self._composer = composer
+        searched = [each for each in composer.overrides if each.is_sweep_override()]
+        if not searched:
+            raise UserError(
+                "the search has no key to vary; give at least one key an interval or a list, "
+                "such as optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
+            )
+        self.fixed = [choices(each)[0] for each in composer.overrides if not each.is_sweep_override()]
+        self.distributions = {each.get_key_element(): distribution(each) for each in searched}
+        lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
+        self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
+        self.folder = self.lowest.folder.path.parent
+        objectives = objectives_of(composer.config.hydra.sweeper)
+        check_objectives(self.lowest.config, objectives)
+        metric = str(self.lowest.config.optimized_metric)
+        self.goals = objectives or {metric: MINIMIZE if self.lowest.is_minimized else MAXIMIZE}
 
-    make_sampler(0)
-    return make_sampler, made("pruner", sweeper.pruner)
+    def job(self, subdir: str, values: Mapping[str, Any]) -> Job:
+        """Return a job of some values, in a folder of the search. Raises UserError if it cannot run."""
+        given = [f"{key}={value}" for key, value in values.items()]
+        shown = [
+            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items()
+        ]
+        return self._composer.job([*self.fixed, *given], shown, subdir)
+
+    def show(self, n_trials: int) -> None:
+        """Print what dry_run=true shows of a search."""
+        say(f"{n_trials} trials in {self.folder}, for the best {' and '.join(self.goals)}; dry_run=true runs none")
+        for key, each in self.distributions.items():
+            say(f"  {key}: {each}")
+
+
+def distribution(override: Override) -> Any:
+    """Return Optuna's distribution for `key=interval(0,1)`, `tag(log,interval(1e-4,1))`, `range(1,9)` or `a,b`.
+
+    Raises UserError for an interval that cannot be drawn from.
+    """
+    value: Any = override.value()
+    if isinstance(value, RangeSweep) and not [*value.range()]:
+        raise UserError(f"{override.input_line}: this range is empty")
+    is_log = "log" in getattr(value, "tags", ())
+    try:
+        if isinstance(value, IntervalSweep):
+            kind = IntDistribution if {type(value.start), type(value.end)} == {int} else FloatDistribution
+            return kind(value.start, value.end, log=is_log)
+        if isinstance(value, RangeSweep):
+            values = list(value.range())
+            kind = IntDistribution if isinstance(values[0], int) else FloatDistribution
+            return kind(values[0], values[-1], step=value.step, log=is_log)
+        return CategoricalDistribution([text.partition("=")[2] for text in choices(override)])
+    except ValueError as error:
+        raise UserError(f"{override.input_line}: {error}") from error
+
+
+def sampler_of(node: Any, number: int) -> Any:
+    """Return the sampler that a node of the configuration names; None if it names none.
+
+    number: of the next trial, which is added to the seed, so that a continued search chooses what an uninterrupted one
+    chooses.
+    """
+    seed = node.get("seed") if isinstance(node, DictConfig) else None
+    if not isinstance(seed, int | None):
+        raise UserError(f"hydra.sweeper.sampler.seed={seed} must be an integer, such as 1")
+    return made("sampler", node, **({} if seed is None else {"seed": seed + number}))
 
 
 class Study:
     """Optuna's study, a database in the folder of the search. It stores all trials and their results."""
 
-    def __init__(self, space: Space, make_sampler: SamplerFactory, pruner: Any) -> None:
+    def __init__(self, space: Space, make_sampler: Callable[[int], Any], pruner: Any) -> None:
         """Open or create the study. Raises UserError if an existing one is damaged or belongs to another search.
 
-        make_sampler: returns a sampler for a number that is added to its seed; pruner: Optuna's, or None.
+        make_sampler: returns the sampler for the number of a trial; pruner: Optuna's, or None.
         """
-        import optuna
-
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.make_sampler, self.path = space, make_sampler, space.folder / STUDY_FILE
-        directions = space.directions()
+        directions = [*space.goals.values()]
+        description = description_of(space)
+        now = settings(description, directions)
         with readable(self.path):
             self.study = optuna.create_study(
                 storage=storage_of(self.path),
@@ -65,184 +145,124 @@ class Study:
             )
             known = self.study.user_attrs.get("search")
             had = [each.name.lower() for each in self.study.directions]
-            self.study.get_trials(deepcopy=False)  # reads the trials that have ended, once
+            then = now if known is None else settings(known, had)
+            self.trials()  # reads the trials that have ended, once
         if known is None:
-            self.study.set_user_attr("search", space.description())
+            self.study.set_user_attr("search", description)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                self.study.set_metric_names([*space.objectives] or [space.metric])  # for optuna-dashboard
-        elif known != space.description():
-            first, second = difference(known, space.description())
-            raise UserError(
-                f"{self.path} is a search with {first}, and this command has {second}; choose another sweep.name"
-            )
-        for name, then, now in zip(space.objectives or (space.metric,), had, directions, strict=False):
-            if then != now:
-                remedy = f"{DIRECTION}=[{','.join(had)}]" if space.objectives else f"optimized_mode={then[:3]}"
+                self.study.set_metric_names([*space.goals])  # for optuna-dashboard
+        for key in (*then, *now):
+            if then.get(key) != now.get(key):
+                first, second = (f"{key}={each[key]}" if key in each else f"no {key}" for each in (then, now))
                 raise UserError(
-                    f"{self.path} is a search that {then}s {name}, and this command would {now} it; set {remedy}, or "
-                    "choose another sweep.name"
+                    f"{self.path} is a search with {first}, and this command has {second}; choose another sweep.name"
                 )
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of all trials so far."""
-        return [trial.number for trial in self.study.get_trials(deepcopy=False)]
-
-    def trials(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Return the number and the values of every trial so far."""
-        return ((number, self.values(number)) for number in self.numbers())
-
-    def failed(self) -> list[int]:
-        """Return the numbers of the failed trials."""
-        from optuna.trial import TrialState
-
-        return [trial.number for trial in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,))]
+    def trials(self, *states: TrialState) -> list[FrozenTrial]:
+        """Return all trials so far, or those with one of some states."""
+        return self.study.get_trials(deepcopy=False, states=states or None)
 
     def values(self, number: int) -> dict[str, Any]:
         """Return the values of a trial. Raises UserError for a value outside the space of this command line.
 
         The values become overrides, and another person may have written the file.
         """
-        values = dict(self.study.get_trials(deepcopy=False)[number].params)
-        space = self.space.distributions
-        for key, value in values.items():
-            if not (key in space and is_in(space[key], value)):
-                raise UserError(f"{self.path}: trial {number} has {key}={value}, not a value of this search; move it")
+        values = dict(self.trials()[number].params)
+        space = {key: each for key, each in self.space.distributions.items() if key in values}
+        try:
+            optuna.create_trial(params=values, distributions=space, state=TrialState.RUNNING)
+        except ValueError as error:
+            raise UserError(f"{self.path}: trial {number} is not of this search ({error}); move the file") from error
         return values
 
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
         """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
-        from optuna.trial import TrialState
-
-        interrupted = [trial.number for trial in self.study.get_trials(states=(TrialState.RUNNING,))]
+        interrupted = [trial.number for trial in self.trials(TrialState.RUNNING)]
         while interrupted:
             yield interrupted[:at_a_time]
             interrupted = interrupted[at_a_time:]
-        while (left := n_trials - len(self.study.get_trials(deepcopy=False))) > 0:
+        while (left := n_trials - len(self.trials())) > 0:
             yield [self.ask() for _ in range(min(left, at_a_time))]
 
     def ask(self) -> int:
-        """Let the sampler choose a trial. Return its number.
-
-        The seed depends on the number of the trial, so a continued search chooses what an uninterrupted one chooses.
-        """
-        sampler = self.make_sampler(len(self.numbers()))
+        """Let the sampler choose a trial. Return its number."""
+        sampler = self.make_sampler(len(self.trials()))
         if sampler is not None:
             self.study.sampler = sampler
         return self.study.ask(self.space.distributions).number
 
     def tell(self, number: int, job: Job | None) -> None:
         """Store the result of a trial. job: None if it could not run."""
-        from optuna.trial import TrialState
-
-        if job and job.status == "pruned":  # its value is that of its last validation, which it has stored itself
+        status, record = (job.status, job.record()) if job else ("failed", {})
+        values = [value_in(record, name) for name in self.space.goals] if status == "finished" else [None]
+        if status == "pruned":  # its value is that of its last validation, which it has stored itself
             self.study.tell(number, state=TrialState.PRUNED)
-            return
-        values = self.space.results(job) if job and job.status == "finished" else None
-        self.study.tell(number, values, state=TrialState.FAIL if values is None else None)
+        elif None in values:
+            self.study.tell(number, state=TrialState.FAIL)
+        else:
+            self.study.tell(number, values)
 
-    def best_value(self) -> float | None:
-        """Return the best value of the finished trials; None without one, and for several objectives."""
-        from optuna.trial import TrialState
-
-        if self.space.objectives or not self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-            return None
-        return float(self.study.best_value)
-
-    def write_best(self, jobs: dict[int, Job]) -> None:
-        """Write the best trial, or those on the Pareto front of several objectives, as JSON and to the log."""
-        if self.space.objectives:
-            self._write_front(jobs)
-            return
-        if self.best_value() is None:
-            return
-        best = self.study.best_trial
-        folder, name = jobs[best.number].folder.path, jobs[best.number].name
-        content = {"metric": self.space.metric, "value": best.value, "values": best.params, "run": str(folder)}
-        write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
-        log.info("The best trial: %s %.4f with %s", self.space.metric, best.value, name)
-        log.info("  in %s", folder)
-
-    def _front(self) -> list[Any]:
-        """Return the trials on the Pareto front, those with the best first objective first."""
-        is_falling = self.space.directions()[0] == MINIMIZE
+    def best(self) -> list[FrozenTrial]:
+        """Return the best trial; of several objectives those on the Pareto front, by the first objective; or []."""
+        if not self.trials(TrialState.COMPLETE):
+            return []
+        if len(self.space.goals) == 1:
+            return [self.study.best_trial]
+        is_falling = next(iter(self.space.goals.values())) == MINIMIZE
         return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
 
-    def _write_front(self, jobs: dict[int, Job]) -> None:
-        trials = [
-            {
-                "objectives": dict(zip(self.space.objectives, trial.values, strict=True)),
-                "values": trial.params,
-                "run": str(jobs[trial.number].folder.path),
-            }
-            for trial in self._front()
-        ]
-        content = {"objectives": self.space.objectives, "front": trials}
+    def write_best(self, jobs: Mapping[int, Job]) -> None:
+        """Write the best trial as JSON, or those on the Pareto front of several objectives."""
+        best, names = self.best(), [*self.space.goals]
+        content: dict[str, Any]
+        if not best:
+            return
+        runs = [{"values": trial.params, "run": str(jobs[trial.number].folder.path)} for trial in best]
+        if len(names) == 1:
+            content = {"metric": names[0], "value": best[0].value, **runs[0]}
+        else:
+            objectives = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
+            front = [values | run for values, run in zip(objectives, runs, strict=True)]
+            content = {"objectives": self.space.goals, "front": front}
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
 
-    def show_front(self, jobs: dict[int, Job]) -> None:
-        """Print the trials on the Pareto front of several objectives."""
-        names = [*self.space.objectives]
-        if not names:
-            return
-        front, console = self._front(), Console()
-        count = len(self.study.get_trials(deepcopy=False))
-        console.print(f"The Pareto front of {' and '.join(names)}: {len(front)} of {count} trials", soft_wrap=True)
-        console.print(front_table(names, [(jobs[trial.number].name, trial.values) for trial in front]))
+    def show_front(self, jobs: Mapping[int, Job]) -> None:
+        """Print a table of the trials on the Pareto front of several objectives."""
+        table, front, console = Table(), self.best(), Console(soft_wrap=True)
+        table.add_column("job", overflow="fold")
+        for name in self.space.goals:
+            table.add_column(name, justify="right", no_wrap=True)
+        for trial in front:
+            cells = (f"{value:,.0f}" if value.is_integer() else f"{value:.4f}" for value in trial.values)
+            table.add_row(jobs[trial.number].name, *cells)
+        of_all = f"{len(front)} of {len(self.trials())} trials"
+        console.print(f"The Pareto front of {' and '.join(self.space.goals)}: {of_all}")
+        console.print(table)
 
 
-def front_table(objectives: Sequence[str], trials: Sequence[tuple[str, Sequence[float]]]) -> Table:
-    """Return a table with a row for each trial: its name and its values of the objectives."""
-    table = Table()
-    table.add_column("job", overflow="fold")
-    for name in objectives:
-        table.add_column(name, justify="right", no_wrap=True)
-    for job, values in trials:
-        table.add_row(job, *(f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}" for value in values))
-    return table
+def description_of(space: Space) -> dict[str, Any]:
+    """Return what the study stores of a search: its metric or objectives, and its ranges."""
+    names = [*space.goals]
+    ranges = {key: json.loads(distribution_to_json(each)) for key, each in space.distributions.items()}
+    return ({"metric": names[0]} if len(names) == 1 else {"objectives": names}) | {"space": ranges}
 
 
-def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the first difference of the descriptions of two searches, as it is typed, for each of them."""
-    for key, name in (("metric", "optimized_metric"), ("objectives", KEY)):
-        if then.get(key) != now.get(key):
-            values = (each.get(key) for each in (then, now))
-            texts = (f"[{','.join(value)}]" if isinstance(value, list) else value for value in values)
-            first, second = (f"no {name}" if text is None else f"{name}={text}" for text in texts)
-            return first, second
-    spaces = (then.get("space") or {}, now.get("space") or {})
-    keys = dict.fromkeys([*spaces[0], *spaces[1]])
-    key = next(key for key in keys if spaces[0].get(key) != spaces[1].get(key))
-    first, second = (f"{key}={typed_range(space[key])}" if key in space else f"no range of {key}" for space in spaces)
-    return first, second
+def settings(search: Mapping[str, Any], directions: Sequence[str]) -> dict[str, str]:
+    """Return the settings that must stay the same when a search is continued, by the key.
 
-
-def typed_range(distribution: Mapping[str, Any]) -> str:
-    """Return the JSON of one of Optuna's distributions as it is typed, such as `tag(log, interval(0.0001, 0.1))`."""
-    options = distribution.get("attributes") or {}
-    if "choices" in options:
-        return ",".join(map(str, options["choices"]))
-    step = options.get("step")
-    is_range = step is not None and not (distribution.get("name") == "IntDistribution" and step == 1)
-    ends = f"{options.get('low')}, {options.get('high')}"
-    text = f"range({ends}, step={step})" if is_range else f"interval({ends})"
-    return f"tag(log, {text})" if options.get("log") else text
-
-
-def is_in(space: Any, value: Any) -> bool:
-    """Return whether a distribution of Optuna contains a value."""
-    try:
-        return bool(space._contains(space.to_internal_repr(value)))
-    except ValueError:
-        return False
+    search: what the study stores of it; directions: `minimize` or `maximize` of each objective.
+    """
+    if "objectives" in search:
+        goals = {OBJECTIVES: f"[{','.join(search['objectives'])}]", DIRECTION: f"[{','.join(directions)}]"}
+    else:
+        goals = {"optimized_metric": search["metric"], "optimized_mode": directions[0][:3]}
+    return goals | {key: str(json_to_distribution(json.dumps(each))) for key, each in search["space"].items()}
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Raise UserError where SQLite or Optuna cannot read the file of a study."""
-    from optuna.exceptions import OptunaError
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         if path.exists():
             check_database(path)

@@ -39,7 +39,7 @@ from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
-from firstlight.runs.study import STUDY_FILE, is_chosen, number_of_trial
+from firstlight.runs.trials import STUDY_FILE, is_chosen, number_of_trial
 from firstlight.training.teacher import refuse_other_teacher, set_teacher
 from firstlight.training.word_vectors import set_vectors
 

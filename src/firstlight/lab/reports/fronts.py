@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import le
 
-from firstlight.runs.objectives import MEASURES, MINIMIZE
 from firstlight.runs.summary import Run
+from firstlight.runs.trials import MEASURES, MINIMIZE
 
 
 @dataclass(frozen=True)
