@@ -12,7 +12,6 @@ from firstlight.lab.reports.significance import (
     Difference,
     Estimate,
     accuracy_interval,
-    combined,
     holm,
     mcnemar,
     paired_bootstrap,
@@ -71,7 +70,7 @@ def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -
     """Return how much better the first line is than the second, on the same texts.
 
     The benefit has the 95% interval of a bootstrap over the texts or blocks, with the mean over the seeds of each
-    line. The p-value combines one test for each pair of runs (combined.py): McNemar's exact test for accuracies,
+    line. The p-value combines one test for each pair of runs (`combined`): McNemar's exact test for accuracies,
     otherwise a paired bootstrap. Runs with the same seed are a pair; a line with a single run is paired with each run
     of the other.
     """
@@ -152,11 +151,27 @@ def _per_nat(record: Record, column: Column) -> float:
     return float(metrics[column.metric] / metrics["loss"])
 
 
+def combined(p_values: Sequence[float]) -> float:
+    """Return a p-value for several tests that may depend on one another, such as tests on the same texts.
+
+    The k-th smallest of m p-values times m / k is valid whatever the dependence (Rüger 1978). k is the upper median, so
+    that more than half of the tests must agree: with three tests the result is 1.5 times the median. Raises ValueError
+    without p-values.
+
+    >>> combined([0.01, 0.02, 0.8])
+    0.03
+    """
+    if not p_values:
+        raise ValueError("p_values is empty; at least one test is required")
+    number, place = len(p_values), len(p_values) // 2 + 1
+    return min(1.0, sorted(p_values)[place - 1] * number / place)
+
+
 def _p_of(first: Record, second: Record, column: Column) -> float:
     """Return the p-value of two runs on the same texts."""
     _same([first, second])
     if column.metric == "accuracy":
-        return mcnemar(correct_of(first), correct_of(second)).p
+        return mcnemar(correct_of(first), correct_of(second))
     if column.metric in OF_LOSSES:
         return _bootstrap(_losses([first]), _losses([second]), first).p
     scores = _drawn_bleu([first[column.metric]]) - _drawn_bleu([second[column.metric]])

@@ -21,7 +21,7 @@ from sacrebleu.metrics import BLEU
 
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.schema import register_schemas
-from firstlight.lab.reports.significance import accuracy_interval, combined, mcnemar
+from firstlight.lab.reports.significance import accuracy_interval, mcnemar
 from firstlight.runs.identity import run_key
 from tests_support import ROOT, Scripts, captured
 
@@ -161,15 +161,20 @@ def test_a_verdict_says_better_worse_or_undecided() -> None:
     assert verdicts["ours"] == "–"
 
 
+def test_several_tests_are_combined_by_their_upper_median() -> None:
+    assert [comparisons.combined(each) for each in ([0.04], [0.01, 0.5], [0.9, 0.8, 0.7])] == [0.04, 0.5, 1]
+    assert comparisons.combined([0.9, 0.01, 0.02]) == pytest.approx(0.03)
+
+
 def test_the_test_of_two_lines_is_mcnemars_of_each_pair_of_seeds() -> None:
     first = {seed: right(0.60, seed=seed) for seed in (1, 2, 3)}
     second = {seed: right(0.56, seed=10 + seed) for seed in (1, 2)}
     ours, theirs = ([record_of(seed, test=each) for seed, each in answers.items()] for answers in (first, second))
-    p = [mcnemar(first[seed], second[seed]).p for seed in (1, 2)]
-    assert comparisons.compare(ours, theirs, ACCURACY).p == combined(p) == max(p)
+    p = [mcnemar(first[seed], second[seed]) for seed in (1, 2)]
+    assert comparisons.compare(ours, theirs, ACCURACY).p == comparisons.combined(p) == max(p)
     alone = [record_of(None, test=second[1])]
-    p = [mcnemar(answers, second[1]).p for answers in first.values()]
-    assert comparisons.compare(ours, alone, ACCURACY).p == combined(p) == min(1, 1.5 * sorted(p)[1])
+    p = [mcnemar(answers, second[1]) for answers in first.values()]
+    assert comparisons.compare(ours, alone, ACCURACY).p == comparisons.combined(p) == min(1, 1.5 * sorted(p)[1])
 
 
 def test_several_tests_in_a_table_are_corrected() -> None:

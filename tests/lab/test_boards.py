@@ -12,7 +12,6 @@ from firstlight.lab.reports.boards import (
     boards,
     common_metric,
     label_of,
-    most_runs_first,
     not_counted,
     reason,
     short_name,
@@ -278,9 +277,3 @@ def test_an_accuracy_has_the_interval_of_its_split() -> None:
         (board,) = boards([a_run(0.84, **({"sizes": {"validation": 2500}, "is_of_classes": True} | changes))], falls)
         assert accuracy_half_width(board.groups[0], METRIC) is None
         assert "± of the split" not in headers(board)
-
-
-def test_the_board_with_most_counted_runs_is_first() -> None:
-    failed = [a_run(task="names", metrics={}, status="failed", why="x", seed=seed) for seed in range(5)]
-    found = boards([*failed, a_run(), a_run(seed=2), a_run(task="names", seed=7)], falls)
-    assert [board.task for board in most_runs_first(found)] == ["stars", "names"]

@@ -199,7 +199,7 @@ def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, message: str)
             "--hold-out 1m: no finished run has these values; there are 113k, 2k, 37k, 9k",
         ),
         (["--scaling", "--hold-out", "seed=1"], "have 0 sizes without --hold-out seed=1 (none); a fit requires 3"),
-        (["--scaling", "--metric", "val/accuracy"], "--metric val/accuracy: "),
+        (["--scaling", "--metric", "val/accuracy"], "--metric val/accuracy must be one of val/loss"),
     ],
 )
 def test_a_wrong_option_is_an_error_of_one_line(grid: Path, options: list[str], message: str) -> None:

@@ -110,7 +110,7 @@ def test_one_seed_decides_nothing_even_if_the_two_runs_differ() -> None:
     assert "model is undecided (small against tiny: 10 points, these two runs differ" in board.finding
     found = compare(by_seed(runs[:1]), by_seed(runs[1:]), METRIC, load)
     assert found.over_texts is not None
-    assert found.over_texts.p == mcnemar(load(runs[0]).correct, load(runs[1]).correct).p
+    assert found.over_texts.p == mcnemar(load(runs[0]).correct, load(runs[1]).correct)
     assert board_of(runs).verdicts[1].why == "two seeds of each are required"  # type: ignore[union-attr]
 
 

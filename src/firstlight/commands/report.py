@@ -1,7 +1,7 @@
 """Comparison of runs and sweeps: tables on the terminal, in Markdown and CSV, and a page that works offline."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,16 +12,17 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
 from firstlight.commands.report_pair import compare_runs
-from firstlight.commands.report_scaling import draw, markdown, scaling_of, section
-from firstlight.commands.report_scaling import show as show_law
+from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
 from firstlight.lab.reports.all_runs import direction_of, found_runs
-from firstlight.lab.reports.boards import Board, Group, boards, most_runs_first, not_counted, short_name
+from firstlight.lab.reports.boards import Board, Group, boards, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.saved_predictions import SavedPredictions
+from firstlight.lab.reports.scaling import scaling
+from firstlight.lab.reports.scaling_text import section_of
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.settings import plain_value
@@ -82,16 +83,21 @@ def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
 
 def report(options: ReportOptions) -> Path:
     """Read the runs, write the three files and print the best groups. Return the path of the page. Raises UserError."""
-    if options.hold_out is not None and not options.scaling:
-        raise UserError(f"--hold-out {' '.join(options.hold_out)}: requires --scaling; add it")
+    held_out = options.hold_out or []
+    if held_out and not options.scaling:
+        raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
     runs = found_runs(options.folder)
-    refuse_metric(options.metric, runs)
-    refuse_keys(options.group_by, runs)
+    refuse_unknown("metric", [options.metric] if options.metric else [], validation_metrics(runs))
+    refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
     falls = direction_of(runs)
-    found = boards(runs, falls, options.metric, options.group_by)
+    found = boards(runs, falls, options.metric, options.group_by or None)
     references = references_of(options.baseline, found)
-    law = scaling_of(runs, options.metric, options.hold_out, has_values) if options.scaling else None
-    drawn = draw(law, options.folder) if law else []
+    law = None
+    if options.scaling:
+        fit = scaling(
+            runs, options.metric, lambda run: bool(held_out) and has_values(run, held_out), " ".join(held_out)
+        )
+        law = section_of(fit, draw(fit, options.folder))
     load = SavedPredictions(options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
@@ -102,47 +108,41 @@ def report(options: ReportOptions) -> Path:
             say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
     if pruned := sum(run.status == PRUNED for run, _ in left):
         say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
-    in_order = most_runs_first(found)
+    in_order = sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
     title, notes = heading(options, runs, in_order)
     from firstlight.lab.reports.page import page
 
     contents = {
-        "report.html": page(title, notes, in_order, runs, falls, section(law, drawn) if law else ""),
-        "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{markdown(law, drawn)}" if law else ""),
+        "report.html": page(title, notes, in_order, runs, falls, law.html() if law else ""),
+        "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{law.markdown()}" if law else ""),
         "report.csv": runs_table(found, runs).csv(),
     }
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
-    show(options.folder, [] if law else in_order, runs)
     if law:
-        show_law(law, drawn)
+        law.show()
+    else:
+        show(in_order)
+    if any(run.is_sample for run in runs):
+        say(SAMPLE_NOTE)
+    for image in law.images if law else ():
+        say(f"The figure is {image}")
+    say(f"The report is {options.folder / 'report.html'}")
     return options.folder / "report.html"
 
 
-def refuse_metric(metric: str | None, runs: Sequence[Run]) -> None:
-    """Raise UserError for a metric that no run has, or that is not measured in validation."""
-    if metric is None:
-        return
-    known = sorted({name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")})
-    there_are = f"there are {', '.join(known)}" if known else "no run has finished"
-    if metric.startswith("test/"):
-        raise UserError(
-            f"--metric {metric}: a test metric must not rank runs, since choices are made on validation; {there_are}"
-        )
-    if metric not in known:
-        raise UserError(f"--metric {metric}: no run that counts has this validation metric; {there_are}")
+def validation_metrics(runs: Sequence[Run]) -> set[str]:
+    """Return the metrics that may rank: test metrics must not, since choices are made on validation."""
+    return {name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")}
 
 
-def refuse_keys(keys: Sequence[str] | None, runs: Sequence[Run]) -> None:
-    """Raise UserError for a key that no run has."""
-    known = dict.fromkeys(key for run in runs for key in run.keys)
-    there_are = f"there are {', '.join(sorted(known))}"
-    if keys is not None and not keys:
-        raise UserError(f"--group-by names no key; {there_are}")
-    for key in keys or ():
-        if key not in known:
-            raise UserError(f"--group-by {key}: no run has this key; {there_are}")
+def refuse_unknown(option: str, wanted: Sequence[str], known: Iterable[str]) -> None:
+    """Raise UserError for a key or a validation metric that no run has."""
+    for name in wanted:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "those of the finished runs, of which there are none"
+            raise UserError(f"--{option} {name} must be one of {there}")
 
 
 def say_problems(predictions: SavedPredictions) -> None:
@@ -239,8 +239,8 @@ def groups_table(board: Board) -> Table:
     return Table(f"{board.name}: {text.direction(board)}", columns, rows)
 
 
-def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
-    """Print the best groups of each task, and where the files are."""
+def show(found: Sequence[Board]) -> None:
+    """Print the best groups of each task."""
     from firstlight.console import Console
 
     console = Console()
@@ -253,9 +253,6 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
             console.print(f"… and {left} more groups in the files")
         if board.front is not None:
             console.print(text.front_table(board, board.front).on_terminal())
-    if any(run.is_sample for run in runs):
-        console.print(SAMPLE_NOTE, style="bold")
-    console.print(f"The report is {folder / 'report.html'}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """`report --compare A B`: why one run is better than another, on the terminal and as a page."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports.all_runs import Configuration, direction_of, with_settings
-from firstlight.lab.reports.changed_predictions import A, B
-from firstlight.lab.reports.pair import Pair, pair
+from firstlight.lab.reports.boards import board_of, common_metric
+from firstlight.lab.reports.pair import A, B, pair
 from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
 from firstlight.runs.gather import read_run
@@ -39,20 +38,22 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
     if not folder.is_dir():
         raise UserError(f"{folder}: the folder does not exist; name the folder for {PAGE}, such as logs")
     first, second = with_settings(HERE, runs)
-    load = SavedPredictions(HERE)
-    settings = [Configuration(run.path).settings | _seeds(run) for run in found]
-    result = pair(
-        (first, second),
-        (settings[0], settings[1]),
-        (load(first), load(second)),
-        _classes(found),
-        direction_of(runs),
-        metric,
-    )
-    from firstlight.lab.reports.pair_page import pair_page
+    metric, falls, load = metric or common_metric(runs) or "", direction_of(runs), SavedPredictions(HERE)
+    settings = [Configuration(run.path).settings for run in found]
+    classes = found[0].read()["data"]["classes"] if first.is_of_classes else []
+    result = pair((first, second), settings, load, classes, falls, metric)
+    notes = [f"{A}  {first.folder}", f"{B}  {second.folder}"]
+    if first.is_sample or second.is_sample:
+        notes.append(SAMPLE_NOTE)
+    from firstlight.lab.reports.page import page
 
-    write_atomically(folder / PAGE, pair_page(result))
-    show(result, folder / PAGE)
+    named = [replace(run, keys=run.keys | {"run": name}) for name, run in ((A, first), (B, second))]
+    board = board_of(named, falls, metric or None)
+    write_atomically(folder / PAGE, page(f"{B} against {A}: {metric}", notes, [board], named, falls, result.html()))
+    for line in notes:
+        say(line)
+    result.show()
+    say(f"The page is {folder / PAGE}")
     return folder / PAGE, load
 
 
@@ -61,31 +62,3 @@ def _finished(name: str, folder: RunFolder) -> Run:
     if not run.is_counted:
         raise UserError(f"--compare {name}: the run is {run.status} ({run.why}); name finished runs")
     return run
-
-
-def _seeds(folder: RunFolder) -> dict[str, Any]:
-    seed = folder.read().get("seed")
-    return {} if seed is None else {"seed": seed}
-
-
-def _classes(found: Sequence[RunFolder]) -> list[str]:
-    """Return the names of the classes of the first run; [] for another kind of network."""
-    data = found[0].read().get("data")
-    classes = data.get("classes") if isinstance(data, dict) else None
-    return [str(name) for name in classes] if isinstance(classes, list) else []
-
-
-def show(found: Pair, page: Path) -> None:
-    """Print the sentences and the tables, and where the page is."""
-    from firstlight.console import Console
-
-    console = Console()
-    for name, run in ((A, found.first), (B, found.second)):
-        say(f"{name}  {run.folder}")
-    for sentence in found.sentences:
-        console.print(sentence)
-    for each in found.tables:
-        console.print(each.on_terminal())
-    if found.first.is_sample or found.second.is_sample:
-        console.print(SAMPLE_NOTE, style="bold")
-    console.print(f"The page is {page}", soft_wrap=True)

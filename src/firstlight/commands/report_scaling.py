@@ -1,15 +1,10 @@
-"""`report --scaling`: a scaling law fitted to sizes × budgets, on the terminal, as figures and on the page."""
+"""The figures of `report --scaling`."""
 
-import base64
-import html
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstlight.lab.reports import text
-from firstlight.lab.reports.scaling import Scaling, scaling
-from firstlight.lab.reports.scaling_text import has_frontier, sentences, tables
-from firstlight.runs.summary import Run
+from firstlight.lab.reports.scaling import Scaling
+from firstlight.lab.reports.scaling_text import has_frontier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,14 +12,6 @@ if TYPE_CHECKING:
 FIT, FRONTIER = "scaling_fit.png", "scaling_frontier.png"
 ON_FRONTIER = 60  # points of the line
 UNITS = {"loss": "nats per token", "bits_per_character": "bits per character"}
-
-
-def scaling_of(
-    runs: Sequence[Run], metric: str | None, hold_out: Sequence[str] | None, named: Callable[[Run, Sequence[str]], bool]
-) -> Scaling:
-    """Return the fit to the runs. named: whether a run has the values of --hold-out. Raises UserError."""
-    held = list(hold_out or ())
-    return scaling(runs, metric, lambda run: bool(held) and named(run, held), " ".join(held))
 
 
 def draw(found: Scaling, folder: Path) -> list[Path]:
@@ -76,32 +63,3 @@ def figures(found: Scaling) -> "list[Figure]":
         title=f"{found.task}: N* grows as C^{law.size_share:.2f}",
     )
     return [fit, frontier]
-
-
-def section(found: Scaling, drawn: Sequence[Path]) -> str:
-    """Return the section of the page: sentences, figures and tables."""
-    says = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences(found))
-    images = "\n".join(
-        f'<p><img class="figure" alt="{html.escape(path.stem)}" src="data:image/png;base64,'
-        f'{base64.b64encode(path.read_bytes()).decode()}"></p>'
-        for path in drawn
-    )
-    found_tables = "\n".join(table.html() for table in tables(found))
-    return f"<section>\n<h2>Scaling law</h2>\n{says}\n{images}\n</section>\n{found_tables}"
-
-
-def markdown(found: Scaling, drawn: Sequence[Path]) -> str:
-    """Return the section of report.md."""
-    return text.section("Scaling law", sentences(found), [path.name for path in drawn], tables(found))
-
-
-def show(found: Scaling, drawn: Sequence[Path]) -> None:
-    """Print the sentences and the tables, and where the figures are."""
-    from firstlight.console import Console
-
-    console = Console()
-    for sentence in sentences(found):
-        console.print(sentence)
-    for each in tables(found):
-        console.print(each.on_terminal())
-    console.print(f"The figure{'s are' if len(drawn) > 1 else ' is'} {' and '.join(map(str, drawn))}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, stdev
@@ -108,28 +108,24 @@ def boards(
     metric: the metric for the ranking; None: the optimized metric of the runs of each task. group_by: the keys that
     define the groups; None: all keys except the seed.
     """
+    of_tasks: dict[tuple[str, bool], list[Run]] = {}
+    for run in runs:
+        if run.task is not None:
+            of_tasks.setdefault((run.task, _is_on_sample(run, runs)), []).append(run)
     together: dict[tuple[str, bool, str], list[Run]] = {}
-    for (task, is_sample), members in _of_tasks(runs).items():
+    for (task, is_sample), members in of_tasks.items():
         for run, note in zip(members, notes_of(members, group_by or ()), strict=True):
             together.setdefault((task, is_sample, note), []).append(run)
     return [
-        _board(task, is_sample, note, members, falls, metric or common_metric(members), group_by)
-        for (task, is_sample, note), members in sorted(together.items())
+        board_of(members, falls, metric or common_metric(members), group_by, note)
+        for (_, _, note), members in sorted(together.items(), key=lambda each: each[0])
     ]
 
 
-def most_runs_first(found: Iterable[Board]) -> list[Board]:
-    """Return the boards, those with the most counted runs first."""
-    return sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
-
-
-def _of_tasks(runs: Sequence[Run]) -> dict[tuple[str, bool], list[Run]]:
-    """Return the runs of each task, those on generated data apart."""
-    together: dict[tuple[str, bool], list[Run]] = {}
-    for run in runs:
-        if run.task is not None:
-            together.setdefault((run.task, _is_on_sample(run, runs)), []).append(run)
-    return together
+def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
+    """Return whether a run belongs to the runs on generated data. A run without known data joins the others."""
+    known = [run] if run.source is not None else [each for each in runs if each.task == run.task and each.source]
+    return bool(known) and all(each.is_sample for each in known)
 
 
 def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
@@ -172,12 +168,10 @@ def _usual(runs: Sequence[Run], value: Callable[[Run], Value]) -> Value:
     return min(counts, key=lambda each: (-counts[each], shown(each)), default=None)
 
 
-def common_metric(runs: Iterable[Run]) -> str | None:
+def common_metric(runs: Sequence[Run]) -> str | None:
     """Return the most frequent optimized metric of the counted runs, or of all runs if none is counted."""
-    runs = list(runs)
-    names = [run.optimized_metric for run in runs if run.is_counted] or [run.optimized_metric for run in runs]
-    known = Counter(name for name in names if name is not None)
-    return min(known, key=lambda name: (-known[name], name), default=None)
+    metric = _usual(runs, lambda run: run.optimized_metric)
+    return None if metric is None else str(metric)
 
 
 def swept_keys(runs: Sequence[Run]) -> list[str]:
@@ -202,23 +196,14 @@ def reason(run: Run, metric: str | None) -> str:
     return "" if math.isfinite(run.metrics[metric]) else f"{metric} is {run.metrics[metric]}"
 
 
-def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
-    """Return whether a run belongs to the runs on generated data. A run without known data joins the others."""
-    if run.source is not None:
-        return run.is_sample
-    known = {other.is_sample for other in runs if other.task == run.task and other.source is not None}
-    return known == {True}
-
-
-def _board(
-    task: str,
-    is_sample: bool,
-    note: str,
-    runs: list[Run],
+def board_of(
+    runs: Sequence[Run],
     falls: Direction,
     metric: str | None,
-    group_by: Sequence[str] | None,
+    group_by: Sequence[str] | None = None,
+    note: str = "",
 ) -> Board:
+    """Return the ranking of some runs of one task, which can be compared."""
     different = swept_keys(runs)
     swept = swept_keys([run for run in runs if not reason(run, metric)] or runs)
     keys = [key for key in group_by if key != "task"] if group_by is not None else swept
@@ -231,10 +216,17 @@ def _board(
     groups.sort(key=lambda group: _order(group, metric, is_falling))
     ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
     known = {name for group in ranked for run in group.counted for name in run.metrics}
-    metrics = sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))
-    front = front_of(runs)
     return Board(
-        task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics), front=front
+        str(runs[0].task),
+        any(run.is_sample for run in runs),
+        note,
+        metric,
+        is_falling,
+        tuple(keys),
+        tuple(swept),
+        ranked,
+        metrics=tuple(sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))),
+        front=front_of(runs),
     )
 
 
@@ -265,28 +257,21 @@ def _differences(runs: Sequence[Run]) -> list[str]:
 
 
 def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
-    """Return mean, deviation and interval of a metric over seeds.
+    """Return mean, deviation and interval of the finite values of a metric over seeds.
 
     Runs with all keys equal, including the seed, count as one run.
     """
-    values = values_by_seed(runs, metric)
-    if not values:
-        return None
-    if len(values) == 1:
-        return Spread(values[0], None)
-    from firstlight.lab.reports.significance import mean_interval  # imports NumPy, which single runs do not require
-
-    return Spread(fmean(values), stdev(values), mean_interval(values).half_width)
-
-
-def values_by_seed(runs: Sequence[Run], metric: str) -> list[float]:
-    """Return the finite values of a metric, one for each setting and seed: the mean of the runs that repeat it."""
     repeated: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for run in runs:
         value = run.metrics.get(metric)
         if value is not None and math.isfinite(value):
             repeated.setdefault(tuple(sorted((key, shown(each)) for key, each in run.keys.items())), []).append(value)
-    return [fmean(each) for each in repeated.values()]
+    values = [fmean(each) for each in repeated.values()]
+    if len(values) < 2:
+        return Spread(values[0], None) if values else None
+    from firstlight.lab.reports.significance import mean_interval  # imports NumPy, which single runs do not require
+
+    return Spread(fmean(values), stdev(values), mean_interval(values).half_width)
 
 
 def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, float, list[str]]:
@@ -297,20 +282,13 @@ def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, fl
     return False, mean if is_falling else -mean, label
 
 
-def split_size(group: Group, metric: str | None) -> int | None:
-    """Return the number of validation texts with one class each, if the metric is their accuracy; None otherwise."""
-    if metric != "val/accuracy":
-        return None
-    sizes = {run.sizes.get("validation") for run in group.counted if run.is_of_classes}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
 def accuracy_half_width(group: Group, metric: str | None) -> float | None:
     """Return half of the 95% Wilson interval that the size of the validation split gives to the mean accuracy.
 
     None for other metrics, and for splits of unknown size.
     """
-    size = split_size(group, metric)
+    sizes = {run.sizes.get("validation") for run in group.counted if run.is_of_classes}
+    size = sizes.pop() if metric == "val/accuracy" and len(sizes) == 1 else None
     if not size or metric not in group.spreads:
         return None
     from firstlight.lab.reports.significance import accuracy_interval  # imports NumPy

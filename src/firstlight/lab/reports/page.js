@@ -1,9 +1,14 @@
 // Draws the page from its JSON. Texts of runs are inserted only by textContent or escaped(), so they cannot be HTML.
-const packed = document.getElementById("libraries");
-const [plotly, dataTables, dataTablesStyle] = unpack(packed.textContent, packed.dataset.sizes.split(",").map(Number));
-document.head.prepend(Object.assign(document.createElement("style"), { textContent: dataTablesStyle }));
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+const packed = JSON.parse(document.getElementById("libraries").textContent);
+const [plotly, tables, style] = await Promise.all([packed.plotly, packed.tables, packed.style].map(unpack));
+document.head.prepend(Object.assign(document.createElement("style"), { textContent: style }));
 document.head.append(Object.assign(document.createElement("script"), { textContent: plotly }));
-const { default: DataTable } = await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(dataTables)}`);
+const { default: DataTable } = await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(tables)}`);
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000"];

@@ -1,16 +1,20 @@
 """The report as one HTML page that works offline. It contains the data as JSON, two libraries and page.js."""
 
+import base64
+import gzip
 import html
 import json
 import math
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import distribution
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.fronts import Front
-from firstlight.lab.reports.packed import libraries
 from firstlight.lab.reports.text import data_of, direction, front_table, headers, row_of
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
@@ -29,19 +33,33 @@ def page(
     first: str = "",
 ) -> str:
     """Return the whole page. All texts of runs are escaped. first: HTML of the sections before the others."""
-    packed = libraries()
     return Template(packaged("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
         style=packaged("page.css"),
         findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
         first=first,
-        libraries=packed.text,
-        sizes=",".join(map(str, packed.sizes)),
+        libraries=as_script(libraries()),
         data=as_script(content(found, runs, falls)),
-        unpack=packaged("unpack.js"),
         script=packaged("page.js"),
     )
+
+
+def pack(text: str) -> str:
+    """Return a text, compressed by gzip, in base 64. The page unpacks it with the browser's `DecompressionStream`."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
+
+
+@cache
+def libraries() -> dict[str, str]:
+    """Return the packed libraries of the page: Plotly, DataTables, and the style of DataTables.
+
+    The files of DataTables are part of the itables package, which is not imported because it would import pandas.
+    """
+    itables = Path(str(distribution("itables").locate_file("itables/html")))
+    plotly = files("plotly") / "package_data" / "plotly.min.js"
+    contents = {"plotly": plotly, "tables": itables / "dt_bundle.js", "style": itables / "dt_bundle.css"}
+    return {name: pack(content.read_text(encoding="utf-8")) for name, content in contents.items()}
 
 
 def as_script(data: Any) -> str:

@@ -1,95 +1,76 @@
-"""Why one run is better than another: their settings, results, curves, and the predictions that changed."""
+"""Why one run is better than another: their settings, results and curves, and the predictions that changed."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from firstlight.lab.reports.boards import Direction, common_metric, notes_of
-from firstlight.lab.reports.changed_predictions import (
-    A,
-    B,
-    classes_of_matrices,
-    tables_of_classes,
-    texts_of_tokens,
-    why_of_classes,
-    why_of_tokens,
-)
-from firstlight.lab.reports.tables import Table
+from firstlight.lab.reports.boards import Direction, notes_of
+from firstlight.lab.reports.tables import Section, Table
 from firstlight.lab.reports.text import duration
-from firstlight.lab.reports.verdicts import LEVEL, by_seed, difference_text, over_texts
+from firstlight.lab.reports.verdicts import LEVEL, Load, by_seed, difference_text, over_texts
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import Run, Value, number, shown
 
 if TYPE_CHECKING:
     from firstlight.runs.predictions import Predictions
 
+    Sides = tuple[Predictions, Predictions]
+
+A, B = "A", "B"  # the names of the two runs
+CHANGE = f"{B} − {A}"
 MOST_STEPS = 8  # rows of the table of curves
+MOST_MISTAKES = 8
+MOST_TEXTS = 10
 
-
-@dataclass(frozen=True)
-class Pair:
-    """A comparison of two runs. sentences: what it shows, the most important first."""
-
-    first: Run
-    second: Run
-    metric: str
-    sentences: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-
-
-Settings = Mapping[str, Value]
+Runs = tuple[Run, Run]
 
 
 def pair(
-    runs: tuple[Run, Run],
-    settings: tuple[Settings, Settings],
-    predictions: "tuple[Predictions | None, Predictions | None]",
+    runs: Runs,
+    settings: Sequence[Mapping[str, Value]],
+    load: Load,
     classes: Sequence[str],
     falls: Direction,
-    metric: str | None = None,
-) -> Pair:
-    """Return the comparison of two runs of one task, which have finished.
+    metric: str,
+) -> Section:
+    """Return the comparison of two finished runs of one task; the most important sentence is first.
 
-    settings: those that decide what each run computes. predictions: the saved predictions of each run. classes: the
-    names of the classes of a classifier. metric: the metric that decides; None: the one that the runs were optimized
-    for.
+    settings: those that decide what each run computes. load: returns the saved predictions of a run, or None. classes:
+    the names of the classes of a classifier. metric: the metric that decides.
     """
-    first, second = runs
-    metric = metric or common_metric(runs) or next(iter(sorted(first.metrics.keys() & second.metrics.keys())), "")
-    found = Pair(first, second, metric)
-    found.sentences.extend(_apart(runs))
-    found.sentences.extend(_result(runs, predictions, metric, is_falling=falls(metric)))
-    found.tables.append(Table("Settings that differ", ("key", A, B), _settings(runs, settings)))
-    found.tables.append(Table("Results", ("", A, B, f"{B} − {A}"), _results(first, second)))
-    found.tables.append(Table(f"{metric} over steps", ("step", A, B), _curve(first, second, metric)))
-    one, two = predictions
+    sentences = [*_apart(runs), *_result(runs, load, metric, is_falling=falls(metric))]
+    tables = [
+        Table("Settings that differ", ("key", A, B), _settings(runs, settings)),
+        Table("Results", ("", A, B, CHANGE), _results(runs)),
+        Table(f"{metric} over steps", ("step", A, B), _curve(runs, metric)),
+    ]
+    one, two = map(load, runs)
     if one is None or two is None or one.key != two.key:
-        found.sentences.append(_why_unpaired(one, two))
-        found.tables.append(classes_of_matrices(first, second))
+        sentences.append("No prediction is compared: the runs have not saved those of the same texts and tokens.")
     elif one.is_of_classes:
-        found.sentences.append(why_of_classes(one, two, classes))
-        found.tables.extend(tables_of_classes(one, two, classes))
+        sentences.append(_changed_classes((one, two), classes))
+        tables += [
+            Table("Right predictions of each true class", ("class", "texts", A, B, CHANGE, f"{B} is"),
+                  _classes((one, two), classes)),
+            Table("Mistakes that changed most", ("true", "predicted", A, B, CHANGE), _mistakes((one, two), classes)),
+            Table("Texts whose loss changed most", ("row", "true", A, B, f"loss of {A}", f"loss of {B}"),
+                  _texts((one, two), classes)),
+        ]  # fmt: skip
     else:
-        found.sentences.append(why_of_tokens(one, two))
-        found.tables.append(texts_of_tokens(one, two))
-    found.tables[:] = [table for table in found.tables if table.rows]
-    return found
+        sentences.append(_changed_tokens((one, two)))
+        headers = ("row", "tokens", f"loss of {A}", f"loss of {B}")
+        tables.append(Table("Texts whose loss changed most", headers, _texts((one, two), classes)))
+    return Section("Comparison of two runs", sentences, [table for table in tables if table.rows])
 
 
-def _apart(runs: Sequence[Run]) -> list[str]:
+def _apart(runs: Runs) -> list[str]:
     """Return why two runs cannot be ranked against each other."""
     notes = notes_of(runs)
     named = [f"{name}: {note}" for name, note in zip((A, B), notes, strict=True) if note]
     return [f"The numbers cannot be compared: {', '.join(named)}."] if notes[0] != notes[1] else []
 
 
-def _result(
-    runs: tuple[Run, Run],
-    predictions: "tuple[Predictions | None, Predictions | None]",
-    metric: str,
-    *,
-    is_falling: bool,
-) -> list[str]:
+def _result(runs: Runs, load: Load, metric: str, *, is_falling: bool) -> list[str]:
     first, second = runs
     if metric not in first.metrics or metric not in second.metrics:
         return []
@@ -98,8 +79,7 @@ def _result(
     if value == 0:
         return [f"{A} and {B} have the same {metric}, {named}."]
     word = "better" if (value < 0) == is_falling else "worse"
-    known = dict(zip((first.folder, second.folder), predictions, strict=True))
-    difference = over_texts(by_seed([second]), by_seed([first]), metric, lambda run: known[run.folder])
+    difference = over_texts(by_seed([second]), by_seed([first]), metric, load)
     if difference is None:
         return [f"{B} is {word} than {A}: {metric} is {named}. Whether the texts show a difference cannot be tested."]
     size = difference_text(value, difference.estimate.half_width, metric)
@@ -112,28 +92,25 @@ def _result(
     ]
 
 
-def _settings(runs: tuple[Run, Run], settings: tuple[Settings, Settings]) -> list[list[str]]:
-    first, second = ({**run.keys, **own} for run, own in zip(runs, settings, strict=True))
-    keys = [key for key in dict.fromkeys([*first, *second]) if shown(first.get(key)) != shown(second.get(key))]
-    rows = [[key, shown(first.get(key)), shown(second.get(key))] for key in keys]
-    for name in ("source", "fingerprint"):
-        values = [getattr(run, name) for run in runs]
-        if values[0] != values[1]:
-            rows.append([f"data {name}", *map(shown, values)])
-    return rows
-
-
-def _results(first: Run, second: Run) -> list[list[str]]:
-    names = sorted(first.metrics.keys() | second.metrics.keys(), key=lambda name: (not name.startswith("val/"), name))
-    numbers = [(name, first.metrics.get(name), second.metrics.get(name)) for name in names]
-    numbers += [(name, getattr(first, name), getattr(second, name)) for name in ("parameters", "steps", "tokens")]
-    rows = [
-        [name, *("–" if value is None else number(value) for value in (one, two)), _change(one, two)]
-        for name, one, two in numbers
-        if one is not None or two is not None
+def _settings(runs: Runs, settings: Sequence[Mapping[str, Value]]) -> list[list[str]]:
+    both = [
+        {**run.keys, **own, "data source": run.source, "data fingerprint": run.fingerprint}
+        for run, own in zip(runs, settings, strict=True)
     ]
-    rows.append(["fit time", duration(first.fit_seconds), duration(second.fit_seconds), ""])
-    return rows
+    rows = [[key, *(shown(each.get(key)) for each in both)] for key in dict.fromkeys([*both[0], *both[1]])]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _results(runs: Runs) -> list[list[str]]:
+    names = sorted({name for run in runs for name in run.metrics}, key=lambda name: (not name.startswith("val/"), name))
+    values = {name: [run.metrics.get(name) for run in runs] for name in names}
+    values |= {name: [getattr(run, name) for run in runs] for name in ("parameters", "steps", "tokens")}
+    rows = [
+        [name, *("–" if value is None else number(value) for value in both), _change(*both)]
+        for name, both in values.items()
+        if both != [None, None]
+    ]
+    return [*rows, ["fit time", *(duration(run.fit_seconds) for run in runs), ""]]
 
 
 def _change(one: float | None, two: float | None) -> str:
@@ -142,9 +119,9 @@ def _change(one: float | None, two: float | None) -> str:
     return f"{'+' if two > one else '−'}{number(abs(two - one))}"
 
 
-def _curve(first: Run, second: Run, metric: str) -> list[list[str]]:
+def _curve(runs: Runs, metric: str) -> list[list[str]]:
     """Return a metric at some of the steps that a run has logged."""
-    curves = [run.curves.get(metric) for run in (first, second)]
+    curves = [run.curves.get(metric) for run in runs]
     by_step = [dict(zip(curve.steps, curve.values, strict=True)) if curve else {} for curve in curves]
     steps = sorted({step for each in by_step for step in each})
     return [
@@ -153,10 +130,83 @@ def _curve(first: Run, second: Run, metric: str) -> list[list[str]]:
     ]
 
 
-def _why_unpaired(one: "Predictions | None", two: "Predictions | None") -> str:
-    if one is not None and two is not None:
-        return f"{A} and {B} were validated on other texts or other tokens, so their predictions cannot be paired."
-    missing = " and ".join(name for name, each in ((A, one), (B, two)) if each is None)
-    verb = "have" if one is None and two is None else "has"
-    version = "which runs of this version write"
-    return f"{missing} {verb} no predictions/validation.npz, {version}; no prediction is compared."
+def _named(classes: Sequence[str], place: int) -> str:
+    return classes[place] if place < len(classes) else str(place)
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def _changed_classes(sides: "Sides", classes: Sequence[str]) -> str:
+    """Return how many predictions changed, and which class gains and which one loses most, in texts."""
+    one, two = sides
+    assert one.targets is not None and one.predicted is not None
+    changed = int((one.predicted != two.predicted).sum())
+    gains = {place: int((two.correct - one.correct)[one.targets == place].sum()) for place in set(one.targets.tolist())}
+    best, worst = max(gains, key=lambda place: gains[place]), min(gains, key=lambda place: gains[place])
+    parts = [f"{changed:,} of {len(one.rows):,} predictions changed."]
+    if gains[best] > 0:
+        parts.append(f"{B} gains most in the class {_named(classes, best)}: +{gains[best]:,} texts.")
+    if gains[worst] < 0:
+        parts.append(f"{B} loses most in the class {_named(classes, worst)}: −{-gains[worst]:,} texts.")
+    return " ".join(parts)
+
+
+def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
+    """Return a row for each true class. McNemar's tests of all classes are corrected together."""
+    from firstlight.lab.reports.significance import holm, mcnemar  # imports NumPy
+
+    one, two = sides
+    assert one.targets is not None
+    places = sorted(set(one.targets.tolist()))
+    members = [one.targets == place for place in places]
+    p_values = holm([mcnemar(two.correct[member], one.correct[member]) for member in members])
+    rows = []
+    for place, member, p in zip(places, members, p_values, strict=True):
+        before, after = (float(each.correct[member].mean()) for each in sides)
+        word = "undecided" if p >= LEVEL else "better" if after > before else "worse"
+        change = _signed(f"{100 * (after - before):+.1f} points")
+        rows.append([_named(classes, place), f"{member.sum():,}", f"{before:.1%}", f"{after:.1%}", change, word])
+    return rows
+
+
+def _mistakes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
+    """Return the pairs of a true and another predicted class whose number changed most."""
+    before, after = (Counter(zip(each.targets.tolist(), each.predicted.tolist(), strict=True)) for each in sides)  # type: ignore[union-attr]
+    cells = [cell for cell in before.keys() | after.keys() if cell[0] != cell[1] and before[cell] != after[cell]]
+    cells.sort(key=lambda cell: (-abs(after[cell] - before[cell]), cell))
+    return [
+        [
+            *(_named(classes, place) for place in cell),
+            *(f"{before[cell]:,}", f"{after[cell]:,}", _signed(f"{after[cell] - before[cell]:+,}")),
+        ]
+        for cell in cells[:MOST_MISTAKES]
+    ]
+
+
+def _texts(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
+    """Return the rows of the texts, or pieces of a text, whose mean loss per prediction fell most and rose most."""
+    one, two = sides
+    before, after = (each.losses / each.tokens for each in sides)
+    order = (after - before).argsort(kind="stable").tolist()
+    chosen = [*order[: MOST_TEXTS // 2], *order[::-1][: MOST_TEXTS // 2]]
+    rows = []
+    for place in dict.fromkeys(place for place in chosen if before[place] != after[place]):
+        if one.targets is not None and one.predicted is not None and two.predicted is not None:
+            of_text = [_named(classes, int(each[place])) for each in (one.targets, one.predicted, two.predicted)]
+        else:
+            of_text = [f"{one.tokens[place]:,}"]
+        rows.append([f"{one.rows[place]:,}", *of_text, f"{before[place]:.3f}", f"{after[place]:.3f}"])
+    return rows
+
+
+def _changed_tokens(sides: "Sides") -> str:
+    """Return in how many texts the loss fell, and how many tokens more are predicted correctly."""
+    one, two = sides
+    lower = int((two.losses < one.losses).sum())
+    hits = int((two.correct - one.correct).sum())
+    return (
+        f"{B} has the lower loss in {lower:,} of {len(one.rows):,} validation texts, or pieces of a text, and predicts "
+        f"{abs(hits):,} of {int(one.tokens.sum()):,} tokens {'more' if hits >= 0 else 'fewer'} correctly than {A}."
+    )

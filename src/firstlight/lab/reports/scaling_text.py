@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstlight.lab.reports.scaling import Point, Scaling, value_of_size
-from firstlight.lab.reports.tables import Table
+from firstlight.lab.reports.tables import Section, Table
 from firstlight.runs.summary import SEED, shown
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ COEFFICIENTS: "tuple[tuple[str, Callable[[ScalingLaw], float]], ...]" = (
 )
 FRONTIER = 6  # rows of the table
 LARGEST_WRITTEN = 1e15
+
+
+def section_of(found: Scaling, images: Sequence[Path]) -> Section:
+    """Return the section of a report. images: the figures."""
+    return Section("Scaling law", sentences(found), tables(found), images)
 
 
 def sentences(found: Scaling) -> list[str]:

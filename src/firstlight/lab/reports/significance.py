@@ -89,23 +89,8 @@ class Difference:
     p: float
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """Answers that only one of two models got right, and McNemar's p-value."""
-
-    only_first: int
-    only_second: int
-    total: int
-    p: float
-
-    @property
-    def difference(self) -> float:
-        """The accuracy of the first model minus that of the second."""
-        return (self.only_first - self.only_second) / self.total
-
-
-def mcnemar(first: ArrayLike, second: ArrayLike) -> Disagreement:
-    """Return McNemar's exact test of two models on the same texts (McNemar 1947; exact form as in Edwards 1948).
+def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
+    """Return the p-value of McNemar's exact test of two models on the same texts (McNemar 1947; Edwards 1948).
 
     first, second: (texts,) bool, whether each answer is right. Among the answers that exactly one model got right, each
     model has an even chance if both are equally good, so p = min(1, 2 · P(X ≤ min(b, c))) with X ~ Binomial(b + c, ½).
@@ -113,8 +98,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> Disagreement:
     """
     right, other = _same_texts(np.asarray(first, dtype=bool), np.asarray(second, dtype=bool))
     only_first, only_second = int((right & ~other).sum()), int((other & ~right).sum())
-    p = min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
-    return Disagreement(only_first, only_second, len(right), p)
+    return min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
 
 
 def paired_bootstrap(
@@ -226,22 +210,6 @@ def _same_texts(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.n
     if first.ndim != 1 or first.shape != second.shape or not len(first):
         raise ValueError(f"shapes {first.shape} and {second.shape}: paired values require two equal, non-empty lists")
     return first, second
-
-
-def combined(p_values: Sequence[float]) -> float:
-    """Return a p-value for several tests that may depend on one another, such as tests on the same texts.
-
-    The k-th smallest of m p-values times m / k is valid whatever the dependence (Rüger 1978). k is the upper median, so
-    that more than half of the tests must agree: with three tests the result is 1.5 times the median. Raises ValueError
-    without p-values.
-
-    >>> combined([0.01, 0.02, 0.8])
-    0.03
-    """
-    if not p_values:
-        raise ValueError("p_values is empty; at least one test is required")
-    number, place = len(p_values), len(p_values) // 2 + 1
-    return min(1.0, sorted(p_values)[place - 1] * number / place)
 
 
 def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL, power: float = POWER) -> int | None:

@@ -1,11 +1,13 @@
-"""Tables of a report, which write themselves for the terminal, as Markdown, as HTML and as CSV."""
+"""Tables and sections of a report, which write themselves for the terminal, as Markdown, as HTML and as CSV."""
 
+import base64
 import csv
 import html
 import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -73,6 +75,42 @@ class Table:
         file = io.StringIO()
         csv.writer(file, lineterminator="\n").writerows(map(_word, row) for row in (self.headers, *self.rows))
         return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Section of a report. images: PNG files in the folder of the report."""
+
+    title: str
+    sentences: Sequence[str]
+    tables: Sequence[Table]
+    images: Sequence[Path] = ()
+
+    def show(self) -> None:
+        """Print the sentences and the tables."""
+        from firstlight.console import Console
+
+        console = Console()
+        for part in (*self.sentences, *(table.on_terminal() for table in self.tables)):
+            console.print(part)
+
+    def markdown(self) -> str:
+        """Return the section in Markdown."""
+        lines = [f"## {escaped(self.title)}", "", *(f"{escaped(each)}  " for each in self.sentences)]
+        for image in self.images:
+            lines += ["", f"![{escaped(image.name)}]({image.name})"]
+        for table in self.tables:
+            lines += table.markdown(3)
+        return "\n".join(lines) + "\n"
+
+    def html(self) -> str:
+        """Return the section for a page, with its images. All texts are escaped."""
+        parts = [f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences]
+        for image in self.images:
+            content = base64.b64encode(image.read_bytes()).decode()
+            parts.append(f'<p><img class="figure" alt="{image.stem}" src="data:image/png;base64,{content}"></p>')
+        text, tables = "\n".join(parts), "\n".join(table.html() for table in self.tables)
+        return f"<section>\n<h2>{html.escape(self.title)}</h2>\n{text}\n</section>\n{tables}"
 
 
 def _word(value: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.lab.reports.boards import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
+from firstlight.lab.reports.boards import Board, Group, Spread, accuracy_half_width, not_counted, short_name
 from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.tables import Column, Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
@@ -35,16 +35,6 @@ def front_table(board: Board, front: Front) -> Table:
         for run in front.best
     ]
     return Table(f"Pareto front of {front.names}", ["trial", *front.objectives, Column("run", is_left=True)], rows)
-
-
-def section(title: str, sentences: Sequence[str], images: Sequence[str], tables: Sequence[Table]) -> str:
-    """Return a section in Markdown. images: names of files in the folder of the report."""
-    lines = [f"## {escaped(title)}", "", *(f"{escaped(each)}  " for each in sentences)]
-    for name in images:
-        lines += ["", f"![{escaped(name)}]({name})"]
-    for table in tables:
-        lines += table.markdown(3)
-    return "\n".join(lines) + "\n"
 
 
 def direction(board: Board) -> str:
@@ -78,7 +68,7 @@ def row_of(group: Group, board: Board) -> list[Cell]:
     best, metric = group.best, board.metric or "metric"
     value = best.metrics[board.metric] if best and board.metric else None
     spread, split = group.spreads.get(metric), accuracy_half_width(group, board.metric)
-    has_split = any(split_size(each, board.metric) for each in board.groups)
+    has_split = any(accuracy_half_width(each, board.metric) is not None for each in board.groups)
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])

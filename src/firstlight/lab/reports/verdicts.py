@@ -154,7 +154,7 @@ def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: in
         per_nat = metrics[metric] / metrics[f"{metric.rpartition('/')[0]}/loss"]
         difference = replace(difference, estimate=difference.estimate.mapped(lambda nats: per_nat * nats))
     if len(one) == len(two) == 1 and one[0].is_of_classes and metric.endswith("/accuracy"):
-        return replace(difference, p=mcnemar(one[0].correct, two[0].correct).p)
+        return replace(difference, p=mcnemar(one[0].correct, two[0].correct))
     return difference
 
 
