@@ -6,13 +6,8 @@ from firstlight.kind.workspace import bars, curve, section, table
 
 
 def sections() -> list[Any]:
-    """Return the sections."""
-    return [generators(), characters()]
-
-
-def generators() -> Any:
-    """Return the section of tasks that continue a text. The test panel is empty for data without a test split."""
-    return section(
+    """Return the sections of all generators, and of bits per character, which compare vocabularies of any size."""
+    generators = section(
         "Generators",
         curve("Perplexity, validation", "val/perplexity", log_y=True),
         curve("Perplexity, training", "train/perplexity", log_y=True),
@@ -21,12 +16,9 @@ def generators() -> Any:
         bars("Test", "test/perplexity", "test/accuracy", "test/last_position_loss"),
         table("val/samples"),
     )
-
-
-def characters() -> Any:
-    """Return the section of bits per character, which are comparable between vocabularies of any size."""
-    return section(
+    characters = section(
         "Generators of characters",
         curve("Bits per character, validation", "val/bits_per_character"),
         bars("Bits per character, test", "test/bits_per_character"),
     )
+    return [generators, characters]

@@ -6,13 +6,8 @@ from firstlight.kind.workspace import bars, curve, section, table
 
 
 def sections() -> list[Any]:
-    """Return the sections."""
-    return [translators()]
-
-
-def translators() -> Any:
     """Return the section of translation tasks."""
-    return section(
+    translators = section(
         "Translators",
         curve("BLEU, validation", "val/bleu"),
         curve("chrF, validation", "val/chrf"),
@@ -23,3 +18,4 @@ def translators() -> Any:
         table("val/translations"),
         table("test/translations"),
     )
+    return [translators]

@@ -24,7 +24,7 @@ from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, Sent
 from firstlight.text.tokenizers import PAD_ID
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
+from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
 
 log = logging.getLogger(__name__)
 
@@ -283,9 +283,8 @@ class PairData(RowData):
         return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
-        target = SentenceTokenizer.from_json(metadata["tokenizer"])
-        source = metadata["source_tokenizer"]
-        self.reader = PairTokenizers(SentenceTokenizer.from_json(source) if source else target, target)
+        target = metadata["tokenizer"]
+        self.reader = tokenizers_of(metadata["source_tokenizer"] or target, target)
 
     def lookup(self) -> Pairs:
         longest = self.options.context_length

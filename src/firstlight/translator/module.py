@@ -1,7 +1,7 @@
 """Training of a translator with the cross entropy of each target token, given the true tokens before it."""
 
 from types import NoneType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -121,9 +121,8 @@ class Translation(Training):
         search = Search(BEGIN_ID, END_ID, self.beam_size, self.length_penalty, tuple(self.tokenizer.unwritten))
         texts = [""] * len(batch.source_ids)  # the translation of an empty sentence is empty
         rows = batch.source_mask.any(dim=1).nonzero().flatten()
-        network: Any = self.network
         if len(rows):
-            found = translate(network, batch.source_ids[rows], batch.source_mask[rows], search)
+            found = translate(self.network, batch.source_ids[rows], batch.source_mask[rows], search)
             for row, translations in zip(rows.tolist(), found, strict=True):
                 texts[row] = self.tokenizer.decode(translations[0].token_ids)
         return texts

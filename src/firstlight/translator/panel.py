@@ -6,7 +6,7 @@ from firstlight.kind.attention import AttentionMap
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
-from firstlight.translator.run import TranslatorRun, shortened
+from firstlight.translator.run import TranslatorRun
 
 ENGLISH = (
     "There is a lamp in the garden.",
@@ -32,9 +32,8 @@ class TranslatorPanel(Panel):
         text, notes = beginning_of(asked.text("text"))
         if not text.strip():
             return markup.notice("Type a sentence. The translation changes as you type.")
-        sentence, cut = shortened(self.run, text)
-        written = self.run.write(sentence, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
-        found = self.run.cross_attention(sentence, written)
+        written = self.run.write(text, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
+        found = self.run.cross_attention(text, written)
         maps = [
             AttentionMap(f"decoder block {number}", weights.float().numpy(), found.written, found.source)
             for number, weights in enumerate(found.weights, start=1)
@@ -47,5 +46,5 @@ class TranslatorPanel(Panel):
             f'<div class="attention" {view.data()}>'
             f'<div class="text">{markup.tokens(found.source, "column")}</div>'
             f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
-            f"{view.choices()}{markup.notes(notes + cut)}"
+            f"{view.choices()}{markup.notes(notes + self.run.cut_notes(text))}"
         )

@@ -29,7 +29,7 @@ from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, END_ID, Se
 from firstlight.translator.data import PairData
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.sentence_pairs import PairTokenizers
-from firstlight.translator.translation_scores import score
+from firstlight.translator.translations import score
 
 SENTENCES_AT_ONCE = 64
 
@@ -104,18 +104,10 @@ class TranslatorRun(PredictingRun):
 
         >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
-        cuts = Cuts(self.network.context_length)
-        yield from self.stream(texts, self.search(beam_size, length_penalty), cuts)
-        cuts.warn()
-
-    def stream(self, texts: Iterable[str], search: Search, cuts: Cuts) -> Iterator[str]:
-        """Yield the translations as `translate_many` does. Sentences that are cut are counted in `cuts`.
-
-        >>> from firstlight.data.tables import Cuts
-        >>> list(run.stream(["A man rides a bike."], run.search(4, 1.0), Cuts(run.network.context_length)))
-        """
+        search, cuts = self.search(beam_size, length_penalty), Cuts(self.network.context_length)
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             yield from self._translate(self.read(chunk, cuts), search)
+        cuts.warn()
 
     @property
     def length_penalty(self) -> float:
@@ -131,13 +123,11 @@ class TranslatorRun(PredictingRun):
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
         """Return the token ids of the translation of one sentence, without begin and end marks.
 
-        A sentence that is longer than the context is cut, with a warning. Raises UserError for an empty sentence.
+        A sentence that is longer than the context is cut. Raises UserError for an empty sentence.
 
         >>> run.write("A man rides a bike.")
         """
-        cuts = Cuts(self.network.context_length)
-        ids = self.read([text], cuts)
-        cuts.warn()
+        ids = self.read([text])
         if not ids.lengths[0]:
             raise UserError("the sentence is empty; pass a sentence with at least one word")
         return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
@@ -215,19 +205,16 @@ class TranslatorRun(PredictingRun):
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"--text: sentence {number} is empty; write a sentence or leave it out")
-        if attention is None:
-            found = self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty)
-            write_out("\n".join(found))
-            return
-        written = self.write(texts[0], beam_size=beam_size, length_penalty=length_penalty)
-        write_out(self.tokenizers.target.decode(written))
-        self._draw_attention(texts[0], written, attention)
+        write_out("\n".join(self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty)))
+        if attention is not None:
+            written = self.write(texts[0], beam_size=beam_size, length_penalty=length_penalty)
+            self._draw(self.cross_attention(texts[0], written), attention)
 
-    def _draw_attention(self, text: str, written: list[int], path: Path) -> None:
+    @staticmethod
+    def _draw(found: CrossAttention, path: Path) -> None:
         """Save the figure of the cross-attention of the last decoder block."""
         from firstlight.figures import plot_attention_heads, save
 
-        found = self.cross_attention(text, written)
         try:
             save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
         except ValueError as error:
@@ -240,7 +227,7 @@ class TranslatorRun(PredictingRun):
         self, data: PairData, split: str, *, beam_size: int = 4, length_penalty: float | None = None
     ) -> Measurement:
         penalty = self.length_penalty if length_penalty is None else length_penalty
-        searches = {beams: self.search(beams, penalty) for beams in sorted({1, beam_size})}
+        searches = {beams: self.search(beams, penalty) for beams in sorted({1, beam_size})}  # checks the options first
         rows = data.rows(split)
         if not len(rows):
             raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
@@ -248,7 +235,7 @@ class TranslatorRun(PredictingRun):
         sources, references = data.texts(rows)
         columns = {"source": sources, "reference": references}
         for beams, search in searches.items():
-            translations = list(self.stream(sources, search, Cuts(self.network.context_length)))
+            translations = self._translate(self.read(sources), search)
             scores = score(translations, references)
             metrics |= scores.metrics(beams)
             columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
@@ -269,42 +256,25 @@ class TranslatorRun(PredictingRun):
     def made_up_text(self) -> str:
         return "A man rides a bike."
 
+    def cut_notes(self, text: str) -> list[str]:
+        """Return a note if a sentence is longer than the context, to which it is cut.
+
+        >>> run.cut_notes("A man rides a bike.")
+        """
+        limit = self.network.context_length
+        is_cut = self.tokenizers.source.encode_batch([text]).lengths[0] > limit
+        return [f"the text has more than {limit} tokens, the most that the run reads; the rest is cut"] * bool(is_cut)
+
     def _attention(self, text: str) -> Attention:
-        text, notes = shortened(self, text)
         written = self.write(text, beam_size=1)
         source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
         target = torch.tensor([[BEGIN_ID, *written]])
         sources = self.tokenizers.source.readable(source[0].tolist())
         targets = [BEGIN, *self.tokenizers.target.readable(written)]
-        return Attention(collect(self.network, (source, target), sources, targets, [*targets[1:], END]), notes)
+        maps = collect(self.network, (source, target), sources, targets, [*targets[1:], END])
+        return Attention(maps, self.cut_notes(text))
 
     def tokens(self) -> DrawnTokens:
         target = self.tokenizers.target
         words = target.words[: self.network.embedding.num_embeddings]
         return drawn_words(words, lambda token_id: target.readable([token_id])[0] or words[token_id])
-
-
-def shortened(run: TranslatorRun, text: str) -> tuple[str, list[str]]:
-    """Return the beginning of a sentence that fits the context, and notes for the user."""
-    words, limit = text.split(), run.network.context_length
-
-    def length(count: int) -> int:
-        return int(run.tokenizers.source.encode_batch([" ".join(words[:count])]).lengths[0])
-
-    if length(len(words)) <= limit:
-        return text, []
-    low, high = 0, len(words)  # low words fit, high do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if length(middle) <= limit else (low, middle)
-    sentence = " ".join(words[:low])
-    if not low:  # the first word is too long
-        sentence = words[0][:1]
-        while len(sentence) < len(words[0]):
-            longer = words[0][: len(sentence) + 1]
-            if run.tokenizers.source.encode_batch([longer]).lengths[0] > limit:
-                break
-            sentence = longer
-    return sentence, [
-        f"the text has more than {limit} tokens, the most that the run reads; it is cut after “{sentence[-30:]}”"
-    ]

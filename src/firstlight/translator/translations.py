@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +17,42 @@ from firstlight.decoding.beam import Search, translate
 from firstlight.errors import UserError
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 from firstlight.translator.data import PairData
-from firstlight.translator.translation_scores import TranslationScores, score
 
 log = logging.getLogger(__name__)
+
+
+class TranslationScores(NamedTuple):
+    """BLEU and chrF of a corpus, from 0 to 100, and the signatures of their computation (Post 2018).
+
+    bleu: cased BLEU with the tokenizer 13a (Papineni et al. 2002); chrf: F-score of character n-grams (Popović 2015).
+    """
+
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+
+    def metrics(self, beam_size: int) -> dict[str, float]:
+        """Return both scores by name: bleu and chrf for greedy translations, bleu_beam4 and chrf_beam4 for a beam."""
+        suffix = "" if beam_size == 1 else f"_beam{beam_size}"
+        return {f"bleu{suffix}": self.bleu, f"chrf{suffix}": self.chrf}
+
+    @property
+    def signatures(self) -> str:
+        """Both signatures, in one line."""
+        return f"BLEU {self.bleu_signature}, chrF {self.chrf_signature}"
+
+
+def score(translations: Sequence[str], references: Sequence[str]) -> TranslationScores:
+    """Return the scores of the translations of a corpus, with one reference for each."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    assert len(translations) == len(references), f"{len(translations)} translations of {len(references)}"
+    bleu, chrf = BLEU(), CHRF()
+    bleu_score, chrf_score = (
+        metric.corpus_score(list(translations), [list(references)]).score for metric in (bleu, chrf)
+    )
+    return TranslationScores(bleu_score, chrf_score, str(bleu.get_signature()), str(chrf.get_signature()))
 
 
 class Translations(EvaluationCallback):
@@ -65,7 +98,6 @@ class Translations(EvaluationCallback):
         except ValueError as error:
             raise UserError(f"callbacks.translations: {error}") from error
         self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
-        self._sample: tuple[str, str] | None = None  # for a log, and for a terminal
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "predict":
@@ -92,52 +124,43 @@ class Translations(EvaluationCallback):
             self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
 
     def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
-        """Score the translations of all processes, and show some of them."""
-        if trainer.sanity_checking:
-            return
+        """Score the translations of all processes. Those of the widest beam are shown afterwards."""
         data: PairData = data_of(trainer, self)
         for size, written in sorted(self.written.items()):
             together = gathered(written, trainer.world_size)
             rows = sorted(together)
             sources, references = data.texts(np.array(rows))
             translations = [together[row] for row in rows]
-            scores = score(translations, references)
-            for name, value in scores.metrics(size).items():
+            self.scores = score(translations, references)
+            for name, value in self.scores.metrics(size).items():
                 pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"))
-            if trainer.is_global_zero and size == max(self.written):
-                self._show(trainer, stage, sources, references, translations, scores)
+            chosen = range(0, len(rows), max(len(rows) // max(self.num_samples, 1), 1))[: self.num_samples]
+            self.shown = [
+                {"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen
+            ]
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self._sample is not None:  # below the line of the validation
-            text, on_terminal = self._sample
-            log.info("Source, reference and translation:\n%s", text, extra={"on_terminal": on_terminal})
-            self._sample = None
+        self._show(trainer, "val")  # below the line of the validation
 
-    def _show(
-        self,
-        trainer: Trainer,
-        stage: str,
-        sources: list[str],
-        references: list[str],
-        translations: list[str],
-        scores: TranslationScores,
-    ) -> None:
+    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._show(trainer, "test")
+
+    def _show(self, trainer: Trainer, stage: str) -> None:
         """Show some translations and, outside of `Trainer.fit`, the signatures of the scores."""
+        if not trainer.is_global_zero or not self.written:
+            return
         is_fitting = trainer.state.fn is TrainerFn.FITTING
         if not is_fitting:
-            log.info("%s", scores.signatures, extra={"on_terminal": ""})
-        chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
-        texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
+            log.info("%s", self.scores.signatures, extra={"on_terminal": ""})
+        texts = ["{source}\n  {reference}\n  {translation}".format(**row) for row in self.shown]
         if texts and (is_fitting or stage == "test"):
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / (f"{trainer.global_step:08d}.txt" if is_fitting else "test.txt")
             path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
         if texts and is_fitting:
-            i = chosen[0]
-            named = f"source:      {sources[i]}\nreference:   {references[i]}\ntranslation: {translations[i]}"
-            self._sample = (texts[0], quoted_below(named))
-        rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
-        publish_table(trainer, f"{stage}/translations", rows)
+            named = "\n".join(f"{name + ':':<13}{text}" for name, text in self.shown[0].items())
+            log.info("Source, reference and translation:\n%s", texts[0], extra={"on_terminal": quoted_below(named)})
+        publish_table(trainer, f"{stage}/translations", self.shown)
 
 
 def gathered(written: dict[int, str], world_size: int) -> dict[int, str]:
