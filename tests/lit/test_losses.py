@@ -55,13 +55,6 @@ def test_one_logit_has_the_loss_of_two(label_smoothing: float) -> None:
     )
 
 
-def test_one_logit_weighs_the_classes_as_two_do() -> None:
-    logits, targets, weights = logits_of(1), targets_of(2), torch.tensor([0.3, 1.7], dtype=torch.float64)
-    assert_close(
-        classification_loss(logits, targets, weights), F.cross_entropy(as_two(logits), targets, weight=weights)
-    )
-
-
 def test_a_hopeless_logit_has_a_finite_loss_and_gradient() -> None:
     logits = torch.tensor([[-1e4], [1e4]], requires_grad=True)
     loss = classification_loss(logits, torch.tensor([1, 0]))
@@ -98,14 +91,3 @@ def test_a_class_of_weight_two_counts_as_if_its_rows_were_there_twice(outputs: i
     again = targets == 1
     twice = classification_loss(torch.cat((logits, logits[again])), torch.cat((targets, targets[again])))
     assert_close(classification_loss(logits, targets, weights), twice)
-
-
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("outputs", [1, 2, 5])
-def test_equal_weights_change_nothing(outputs: int, label_smoothing: float) -> None:
-    logits, targets = logits_of(outputs), targets_of(max(outputs, 2))
-    weights = torch.full((max(outputs, 2),), 0.7, dtype=torch.float64)
-    assert_close(
-        classification_loss(logits, targets, weights, label_smoothing),
-        classification_loss(logits, targets, None, label_smoothing),
-    )

@@ -8,14 +8,11 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon
 from torch.testing import assert_close
 
-from firstlight.classifier.bag_of_words import BagOfWords
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW, orthogonalized
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.networks.variants import Activation, Norm, NormKind, Positions
+from firstlight.networks.variants import NormKind, Positions
 
 VOCABULARY = 29
 FACTORY = partial(MuonAdamW, lr=0.01, matrix_lr=0.05, momentum=0.9, weight_decay=0.3, fused=True)
@@ -112,25 +109,6 @@ def test_muon_takes_the_matrices_of_the_blocks_and_nothing_else() -> None:
     assert {name.split(".")[-1] for name in groups[0]} == {"weight"}
     assert groups[1] == {"head.weight"} | {name for name in name_of.values() if "convolution" in name}
     assert sorted(chain(*groups)) == sorted(name_of.values())
-
-
-def test_a_tied_head_is_an_embedding() -> None:
-    generator = make_generator(tie_embeddings=True, norm=Norm.pre, activation=Activation.swiglu)
-    groups = build_optimizer(generator, FACTORY).param_groups
-    assert any(parameter is generator.embedding.weight for parameter in groups[2]["params"])
-
-
-def test_a_network_without_blocks_is_left_to_adamw() -> None:
-    network = BagOfWords(ClassifierConfig(), VOCABULARY, 5, 1)
-    groups = build_optimizer(network, FACTORY).param_groups
-    assert [group["orthogonal"] for group in groups] == [False, False]
-
-
-def test_a_frozen_matrix_stays() -> None:
-    torch.manual_seed(0)
-    network = Classifier(ClassifierConfig(), VOCABULARY, 5)
-    network.blocks[0].requires_grad_(False)
-    assert not any(group["orthogonal"] for group in build_optimizer(network, FACTORY).param_groups)
 
 
 def test_it_goes_on_from_its_state_as_if_it_had_never_stopped() -> None:

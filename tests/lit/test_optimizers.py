@@ -7,17 +7,13 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.lit.schedules import constant
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.variants import FeedForwardKind, NormKind, PoolingKind, Positions
 
 MATRICES = {"linear.weight", "convolution.weight"}
 DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)
@@ -51,19 +47,7 @@ def moved_without_a_gradient(network: nn.Module, optimizer: Optimizer) -> set[st
     return {name for name, parameter in network.named_parameters() if not torch.equal(parameter, before[name])}
 
 
-def test_only_matrices_decay() -> None:
-    network = Network()
-    assert moved_without_a_gradient(network, build_optimizer(network, DECAYING)) == MATRICES
-
-
-@pytest.mark.parametrize(
-    "factory",
-    [
-        partial(AdamW, lr=0.1),  # the default weight decay of torch is 0.01
-        lambda parameters: AdamW(parameters, lr=0.1, weight_decay=0.5),
-    ],
-    ids=["torch's default", "no partial"],
-)
+@pytest.mark.parametrize("factory", [DECAYING, partial(AdamW, lr=0.1), lambda weights: DECAYING(weights)])
 def test_only_matrices_decay_wherever_the_decay_is_written(factory) -> None:
     network = Network()
     assert moved_without_a_gradient(network, build_optimizer(network, factory)) == MATRICES
@@ -98,22 +82,6 @@ def test_a_shared_parameter_is_there_once_and_an_embedding_wherever_else_it_is(f
     assert "embedding.weight" in groups[-1]
 
 
-@pytest.mark.parametrize("pooling", PoolingKind)
-def test_a_classifiers_matrices_decay_and_its_vectors_do_not(pooling: PoolingKind) -> None:
-    for positions, norm_kind, feed_forward in [
-        (Positions.sinusoidal, NormKind.layer, FeedForwardKind.mlp),
-        (Positions.rotary, NormKind.rms, FeedForwardKind.linear),
-    ]:
-        config = ClassifierConfig(
-            pooling=pooling, positions=positions, norm_kind=norm_kind, feed_forward=feed_forward, final_norm=True
-        )
-        network = Classifier(config, 29, 5)
-        decaying, rest = names(network, build_optimizer(network, DECAYING))
-        assert sorted(decaying + rest) == sorted(name for name, _ in network.named_parameters())
-        assert {name for name in rest if not name.endswith("bias") and "norm" not in name} == {"embedding.weight"}
-        assert not [name for name in decaying if "norm" in name or name.endswith("bias") or "embedding" in name]
-
-
 def wide_masked_network() -> MaskedLanguageModel:
     """A network of 4 times its base width, with hidden matrices inside and outside of its blocks."""
     options = {"dim": 16, "num_heads": 2, "head_layer": True, "convolution": 3, "tie_embeddings": False}
@@ -140,16 +108,6 @@ def test_mup_divides_the_rates_of_hidden_matrices_and_keeps_the_product_with_the
     for name, pair in found.items():
         assert pair == ((0.1 / 4, 0.5 * 4) if name in hidden else (0.1, 0.5) if name == "head.weight" else (0.1, 0.0))
     assert found.keys() == dict(network.named_parameters()).keys()
-
-
-def test_mup_without_decay_has_two_groups_that_the_schedule_multiplies_alike() -> None:
-    network = wide_masked_network()
-    optimizer = build_optimizer(network, partial(Adam, lr=0.1))
-    scheduler = constant(optimizer, total_steps=10, warmup_steps=1)
-    assert scheduler.get_last_lr() == [0.05, 0.05 / 4]
-    again = build_optimizer(wide_masked_network(), partial(Adam, lr=0.1))
-    again.load_state_dict(optimizer.state_dict())
-    assert [group["lr"] for group in again.param_groups] == [0.05, 0.05 / 4]
 
 
 def test_mup_leaves_the_rate_of_muon_and_divides_that_of_other_hidden_matrices() -> None:

@@ -91,7 +91,7 @@ def test_a_class_that_cannot_be_used_is_one_line(own: Scripts, tiny_training: li
     expected = {
         named(own, "Nothing"): f"model._target_={module}.Nothing cannot be imported: AttributeError: module",
         named(own, "NoNetwork"): f"model._target_={module}.NoNetwork is not a subclass of torch.nn.Module",
-        named(own, "Nameless"): "the network has no attribute context_length; set it to config.context_length",
+        named(own, "Nameless"): "the network has no attribute context_length; set self.context_length",
         f"model._target_={module}_broken.Net": "cannot be imported: No module named 'no_such_library'",
         f"+callbacks.mine._target_={module}.Nothing": (
             f"callbacks.mine._target_={module}.Nothing cannot be imported: No module named"

@@ -17,8 +17,7 @@ from firstlight.files.regular import regular
 from firstlight.invocation import invocation
 from firstlight.version import __version__, refuse_other
 
-FORMAT = 1
-STAMP = {"format": FORMAT, "version": __version__}  # in the metadata of each checkpoint
+STAMP = {"version": __version__}  # in the metadata of each checkpoint
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
@@ -68,14 +67,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         try:
             file = opened.enter_context(regular(Path(path)).open("rb"))
             damaged = _damaged_part(file)
-        except FileNotFoundError:
-            last = Path(path).with_name(LAST)
-            remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
-            raise UserError(f"{path}: the checkpoint does not exist; {remedy}") from None
-        except IsADirectoryError:
-            raise UserError(f"{path} is a folder, not a checkpoint") from None
-        except PermissionError:
-            raise UserError(f"{path} is not readable; ask its owner for permission") from None
+        except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+            raise UserError(f"{path}: {error.strerror}; name a checkpoint, or train the run first") from None
         except NOT_A_WHOLE_ZIP as error:
             raise DamagedCheckpoint(
                 f"{path} is truncated, damaged or not a checkpoint ({error}); use the run's other one, or train again"
@@ -98,11 +91,6 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
             f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
         )
     refuse_other(metadata.get("version"), path)
-    if metadata.get("format") != FORMAT:
-        raise UserError(
-            f"{path} has format {metadata.get('format')}, but this version reads {FORMAT}; "
-            "use the version that wrote it"
-        )
     return checkpoint
 
 

@@ -13,10 +13,6 @@ from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.tokenizers import UNKNOWN_ID
 
-ATTRIBUTES = {  # that commands read from the network, and how to add them
-    "context_length": "set it to config.context_length",
-    "embedding": "give its nn.Embedding of the tokens this name",
-}
 OF_SOME_NETWORKS = {  # arguments that not every network has: the option that requires each, and what to do without it
     "both_orders": ("data.both_orders=true", "use a transformer, or set data.both_orders=false"),
     "choices": ("data.choice_columns", "use a transformer"),
@@ -65,9 +61,9 @@ def build_network(
                 f"{remedy}"
             )
     network: nn.Module = network_type(config, *config.network_arguments(sizes), **forms)
-    for name in ATTRIBUTES if target else ():
+    for name in ("context_length", "embedding") if target else ():  # which commands read
         if not hasattr(network, name):
-            raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
+            raise UserError(f"model._target_={target}: the network has no attribute {name}; set self.{name}")
     return network
 
 

@@ -55,10 +55,7 @@ def network_of_checkpoint(
 
 
 def network_of_metadata(
-    metadata: dict[str, Any],
-    config_type: type[TransformerConfig],
-    path: Path | None = None,
-    weights: dict[str, Tensor] | None = None,
+    metadata: dict[str, Any], config_type: type[TransformerConfig], path: Path, weights: dict[str, Tensor]
 ) -> nn.Module:
     """Return the network that the metadata of a checkpoint describes, with random weights.
 
@@ -76,8 +73,8 @@ def network_of_metadata(
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
-    named = (config._target_, config.own_attention)
-    own = [str(name) for name in named if name is not None and not str(name).startswith("firstlight.")]
+    named = [str(name) for name in (config._target_, config.own_attention) if name is not None]
+    own = [name for name in named if not name.startswith("firstlight.")]
     for name in own:
         refuse_foreign(name, path)
     vocab_size = tokenizer_of_json(metadata["tokenizer"]).vocab_size
@@ -87,16 +84,15 @@ def network_of_metadata(
     num_features = num_encoding_features(num_classes) if "target_encoding" in metadata else 0
     sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
     sizes |= {"num_features": num_features} | {form: bool(metadata.get(form)) for form in ("both_orders", "choices")}
-    if not own and weights is not None and path is not None:
+    if not own:
         _compare(config, sizes, weights, path)
     return build_network(config, **sizes)
 
 
-def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
+def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor]) -> None:
     """Raise ValueError for sizes with which even a network without memory would take minutes to build."""
     for name, value in described.items():
-        is_repeated = weights is not None and name in REPEATED
-        most = max(len(weights or ()), FEW_LAYERS) if is_repeated else LARGEST_SIZE
+        most = max(len(weights), FEW_LAYERS) if name in REPEATED else LARGEST_SIZE
         if isinstance(value, int) and value > most:
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
 
@@ -126,7 +122,7 @@ def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], pat
         )
 
 
-def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
+def refuse_foreign(target: str, checkpoint: Path) -> None:
     """Raise UserError unless the class that a checkpoint names is the user's own. No module is imported.
 
     Importing a module runs its code, and a checkpoint from elsewhere can name any module. The user's own modules are
@@ -139,18 +135,14 @@ def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
     if find_spec(module.partition(".")[0]) is None:
         return  # own_class reports that the module does not exist
     path, here = location(module), Path.cwd().resolve()
-    where = "is not in the current folder"
-    if path is not None and not is_installed(path.resolve()):
-        if module in sys.modules:
-            return
-        folder = None if checkpoint is None else _unpacked(checkpoint.resolve(), here)
-        if folder is not None and path.resolve().is_relative_to(folder):
-            where = "is next to the checkpoint"
-        elif path.resolve().is_relative_to(here):
+    if path is not None and not is_installed(path := path.resolve()):
+        folder = _unpacked(checkpoint.resolve(), here)
+        came_along = folder is not None and path.is_relative_to(folder)
+        if module in sys.modules or (path.is_relative_to(here) and not came_along):
             return
     raise UserError(
-        f"the checkpoint names the class {target}, which {where}, so its code is not run; "
-        "start in the folder of its project, or import its module first"
+        f"the checkpoint names the class {target}, which is not in the current folder or is next to the checkpoint, so "
+        "its code is not run; start in the folder of its project, or import its module first"
     )
 
 

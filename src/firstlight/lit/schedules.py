@@ -249,7 +249,11 @@ def one_cycle(
 
     if not cycle_momentum:
         return LambdaLR(optimizer, rate)
-    _check_momentum(optimizer, base_momentum, max_momentum)
+    for name, value in (("base_momentum", base_momentum), ("max_momentum", max_momentum)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{name}={value} must be at least 0 and below 1")
+    if not {"betas", "momentum"} & set(optimizer.defaults):
+        raise ValueError("cycle_momentum=true requires an optimizer with betas or momentum; set it to false")
     return LambdaLRAndMomentum(optimizer, rate, momentum)
 
 
@@ -277,17 +281,6 @@ class LambdaLRAndMomentum(LambdaLR):
 
     def state_dict(self) -> dict[str, Any]:
         return {name: value for name, value in super().state_dict().items() if name != "_momentum"}
-
-
-def _check_momentum(optimizer: Optimizer, base_momentum: float, max_momentum: float) -> None:
-    for name, value in (("base_momentum", base_momentum), ("max_momentum", max_momentum)):
-        if not 0 <= value < 1:
-            raise ValueError(f"{name}={value} must be at least 0 and below 1")
-    if not {"betas", "momentum"} & set(optimizer.defaults):
-        name = type(optimizer).__name__
-        raise ValueError(
-            f"cycle_momentum=true requires an optimizer with betas or momentum, not {name}; set it to false"
-        )
 
 
 def _half_cosine(start: float, end: float, progress: float) -> float:

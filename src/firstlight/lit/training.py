@@ -26,12 +26,6 @@ from firstlight.lit.schedules import ScheduleFactory, default_schedule, total_st
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
-EXAMPLES = {  # of arguments that are functions
-    "optimizer": "functools.partial(torch.optim.AdamW, lr=1e-3)",
-    "schedule": "functools.partial(firstlight.lit.cosine, warmup_steps=100)",
-    "loss": "torch.nn.CrossEntropyLoss(reduction='none')",
-}
-
 
 class Measured(NamedTuple):
     """The results of an evaluation step.
@@ -101,11 +95,9 @@ class Training(LightningModule):
         loss: LossFunction | None = None,
     ) -> None:
         super().__init__()
-        given: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule, "loss": loss}
-        for name, value in given.items():
+        for name, value in (("optimizer", optimizer), ("schedule", schedule), ("loss", loss)):
             if value is not None and not callable(value):
-                shown = repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
-                raise TypeError(f"{name}={shown} must be a function, such as {EXAMPLES[name]}")
+                raise TypeError(f"{name}={value!r} must be a function, as in help(firstlight.lit.Training)")
         self.network = network
         self.loss = loss
         self.optimizer_factory = default_optimizer() if optimizer is None else optimizer
@@ -148,9 +140,7 @@ class Training(LightningModule):
             torch.Size([1, 5])
         """
         if lr is not None and optimizer is not None:
-            raise TypeError(
-                "lr applies to the default optimizer only; set the learning rate of your own optimizer instead"
-            )
+            raise TypeError("lr applies to the default optimizer only; set the learning rate of your own optimizer")
         if not isinstance(data, cls.data_type):
             expected = cls.data_type.__name__
             raise TypeError(f"{cls.__name__} requires data of type {expected}, not {type(data).__name__}")
