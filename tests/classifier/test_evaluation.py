@@ -6,10 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 
-from firstlight.classifier.evaluation import save_marked
+from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import SourceKind
 from firstlight.figures.style import SAMPLE_MARK
 from firstlight.kind.data_changes import DataChanges
@@ -118,6 +120,7 @@ def test_generated_data_is_named_on_either_side(
 def test_figures_of_generated_data_are_marked(tmp_path: Path, kind: SourceKind) -> None:
     figure = Figure()
     figure.suptitle("Confusion matrix, test")
-    save_marked(figure, source(kind), tmp_path / "figure.png")
+    judged = Judged(SimpleNamespace(source=source(kind)), "test", np.arange(0), torch.zeros(0, 1))  # type: ignore[arg-type]
+    judged.save(figure, tmp_path / "figure.png")
     assert figure.get_suptitle() == "Confusion matrix, test" + (SAMPLE_MARK if kind is SourceKind.sample else "")
     assert (tmp_path / "figure.png").exists()

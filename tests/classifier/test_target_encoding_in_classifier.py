@@ -1,20 +1,17 @@
 """A classifier that reads counted target_encoding: trained, read again, explained, and begun from."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 import firstlight
-from firstlight.classifier.evaluation import counted_rows, judge
+from firstlight.classifier.evaluation import judge
 from firstlight.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
 from firstlight.data import ReviewData
-from firstlight.data.batches import Rows
 from firstlight.lit.losses import classification_loss
 from tests_support import Scripts
 
@@ -53,22 +50,6 @@ def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_o
     assert before["parameters"] == weights + counted
 
 
-def test_a_counted_text_is_read_without_its_own_class(run: Path) -> None:
-    loaded: Any = firstlight.load(run)
-    options = {
-        name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "target_encoding")
-    }
-    data = ReviewData(**options, target_encoding_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
-    data.ensure_setup()
-    rows = data.rows("train")[5:18]
-    texts = data.source.texts("text", rows.tolist())
-    ids, numbers = loaded.tokenizer.encode_batch(texts), np.arange(13)
-    with torch.no_grad():
-        counted = loaded.network(*data.table(Rows(data.lookup().lengths, are_counted=True)[rows]).inputs)
-    assert_close(loaded.logits(ids, numbers, data.targets[rows]), counted)
-    assert (loaded.logits(ids, numbers) - counted).abs().max() > 1e-4
-
-
 def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path, scripts_of_module: Scripts) -> None:
     done = scripts_of_module.run("evaluate", str(run), "--split", "train")
     assert done.returncode == 0, done.stderr
@@ -89,15 +70,14 @@ def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path
 
 def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_path: Path) -> None:
     loaded: Any = firstlight.load(run)
+    loaded.config["data"]["max_train_rows"] = 7
     data = loaded.open_data(log_dir=tmp_path)
-    rows = data.encoded.rows_of("train")
-    assert len(counted_rows(loaded, data)) == len(rows)
-    fewer = replace(data, options=replace(data.options, max_train_rows=7))
-    few = counted_rows(loaded, fewer)
+    few = data.rows("train")
     assert len(few) == 7
-    none = loaded.probabilities(data.texts(rows))
-    is_changed = (abs(judge(loaded, fewer, "train").probabilities - none) > 1e-6).any(axis=1)
-    assert set(rows[is_changed]) <= set(few)
+    judged = judge(loaded, data, "train")
+    none = loaded.probabilities(data.source.texts("text", judged.rows.tolist()))
+    is_changed = (abs(judged.probabilities - none) > 1e-6).any(axis=1)
+    assert set(judged.rows[is_changed]) <= set(few)
     assert is_changed.any()
 
 

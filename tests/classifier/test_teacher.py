@@ -14,7 +14,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 import firstlight
-from firstlight.classifier import run_teacher, tfidf_teacher
+from firstlight.classifier import teacher, tfidf_teacher
 from firstlight.classifier.teacher import distillation_target
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
@@ -88,53 +88,46 @@ def test_every_training_row_is_left_out_by_one_fold(tmp_path: Path) -> None:
 
 
 def run_on(data: ReviewData, **options: Any) -> Any:
-    """Return what `seen_rows` reads of a classifier that was trained on some data, with other options."""
-    own = {
-        name: getattr(data.options, name)
-        for name in ("validation_fraction", "test_fraction", *run_teacher.ROWS_OF_A_RUN)
-    }
+    """Return what `read_by` reads of a classifier that was trained on some data, with other options."""
+    names = ("validation_fraction", "test_fraction", *teacher.ROWS_OF_A_RUN)
+    own = {name: getattr(data.options, name) for name in names}
     return SimpleNamespace(
         path=Path("run"),
         class_names=list(data.class_names),
         data_fingerprint=data.source.fingerprint,
-        config={"data": own | options},
+        config={"context_length": data.options.context_length, "data": own | {"truncation": "tail"} | options},
+        metadata=data.reading(),
     )
 
 
 def test_a_run_has_seen_its_own_training_rows(tmp_path: Path) -> None:
-    data = twins(tmp_path)
-    assert run_teacher.seen_rows(run_on(data), data).all()
-    fold = twins(tmp_path, folds=3, left_out_fold=1)
-    is_seen = run_teacher.seen_rows(run_on(data, folds=3, left_out_fold=1), data)
-    assert set(data.rows("train")[is_seen]) == set(fold.rows("train"))
-    assert not run_teacher.seen_rows(run_on(data, folds=3, left_out_fold=1), fold).sum() - len(fold.rows("train"))
-    elsewhere = run_on(data)
-    elsewhere.data_fingerprint = "other data"
-    assert not run_teacher.seen_rows(elsewhere, data).any()
+    data, fold = twins(tmp_path), twins(tmp_path, folds=3, left_out_fold=1)
+    assert set(teacher.read_by(run_on(data), data).rows("train")) == set(data.rows("train"))
+    for same in (data, fold):
+        seen = teacher.read_by(run_on(data, folds=3, left_out_fold=1), same).rows("train")
+        assert set(seen) == set(fold.rows("train"))
 
 
 def test_runs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     data = twins(tmp_path)
     with pytest.raises(UserError, match=r"^teacher=run: .* data\.split_seed=4, .*split_seed=0, so the teacher"):
-        run_teacher.seen_rows(run_on(data, split_seed=4), data)
+        teacher.read_by(run_on(data, split_seed=4), data)
     with pytest.raises(UserError, match=r"^teacher=run: the options of its data cannot be used: .*left_out_fold=9"):
-        run_teacher.seen_rows(run_on(data, left_out_fold=9), data)
+        teacher.read_by(run_on(data, left_out_fold=9), data)
     other = run_on(data)
     other.class_names = ["bad", "good"]
-    with pytest.raises(
-        UserError, match=r"^teacher=run: the run predicts bad, good, but this data has the classes 0, 1;"
-    ):
-        run_teacher.seen_rows(other, data)
+    with pytest.raises(UserError, match=r"^teacher=run: the run predicts bad, good, but this data has the classes"):
+        teacher.read_by(other, data)
 
 
 def test_a_row_gets_the_mean_of_the_runs_that_have_not_seen_it(caplog: pytest.LogCaptureFixture) -> None:
     shares = np.array([[[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]], [[0.5, 0.5], [0.6, 0.4], [0.9, 0.1]]])
     is_seen = np.array([[False, True, True], [False, False, True]])
-    found = run_teacher.mean_of_unseen("runs", shares, is_seen)
+    found = teacher.mean_of_unseen("runs", shares, is_seen)
     assert np.allclose(found, [[0.3, 0.7], [0.6, 0.4], [0.6, 0.4]])
     assert "teacher=runs was trained on 1 of the 3 training texts" in caplog.text
     caplog.clear()
-    run_teacher.mean_of_unseen("runs", shares[:, :2], is_seen[:, :2])
+    teacher.mean_of_unseen("runs", shares[:, :2], is_seen[:, :2])
     assert not caplog.text
 
 
@@ -143,12 +136,18 @@ def test_a_classifier_teaches_by_its_own_predictions(trained: Callable[[str], Pa
     path = run.config["data"]["path"]
     data = ReviewData(path=path, labels="binary", max_train_rows=101, cache_dir=str(tmp_path))
     data.ensure_setup()
-    teacher = distillation_target({"run": [run], "tfidf": []}, data, DistillationOptions(folds=2)).teacher
-    rows = torch.from_numpy(data.rows("train"))
+    with patch.object(teacher.log, "warning") as warning:
+        taught = distillation_target({"run": [run], "tfidf": []}, data, DistillationOptions(folds=2)).teacher
+    assert warning.call_args.args[1:] == ("run", "101", "101")
+    batch = SimpleNamespace(rows=torch.from_numpy(data.rows("train")))
     tfidf = distillation_target({"tfidf": []}, data, DistillationOptions(folds=2)).teacher
     own = run.probabilities(data.texts("train", 101))
-    expected = (torch.from_numpy(own) + tfidf(SimpleNamespace(rows=rows)).exp()) / 2
-    assert torch.allclose(teacher(SimpleNamespace(rows=rows)).exp(), expected, atol=1e-5)
+    expected = (torch.from_numpy(own) + tfidf(batch).exp()) / 2
+    assert torch.allclose(taught(batch).exp(), expected, atol=1e-5)
+    run.data_fingerprint = "that of other data"
+    with patch.object(teacher.log, "warning") as warning:
+        distillation_target({"run": [run]}, data, DistillationOptions())
+    assert not warning.called
 
 
 @pytest.mark.slow  # 1 s; tests/lit/test_distillation.py tests the teachers of every kind

@@ -36,7 +36,7 @@ class WritePredictions(EvaluationCallback):
         if trainer.state.fn is TrainerFn.FITTING or trainer.world_size > 1 or not isinstance(outputs, dict):
             return
         if "probabilities" in outputs:
-            part = _of_classes(outputs, batch)
+            part = of_classes(batch.rows, outputs["probabilities"], outputs["targets"])
         elif "token_losses" in outputs:
             part = _of_tokens(outputs, batch)
         else:
@@ -50,12 +50,12 @@ class WritePredictions(EvaluationCallback):
             write_predictions(self.folder / FILES[stage], predictions_of(found))
 
 
-def _of_classes(outputs: Any, batch: Any) -> dict[str, Tensor]:
-    shares, targets = outputs["probabilities"], outputs["targets"]
+def of_classes(rows: Tensor, shares: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """Return the loss and the hit of each row, (rows,). shares: (rows, classes) probabilities; targets: (rows,)."""
     predicted = shares.argmax(dim=1)
     smallest = torch.finfo(shares.dtype).tiny
     return {
-        "rows": batch.rows,
+        "rows": rows,
         "losses": -shares.gather(1, targets[:, None])[:, 0].clamp(min=smallest).log().float(),
         "tokens": torch.ones_like(targets),
         "correct": (predicted == targets).long(),

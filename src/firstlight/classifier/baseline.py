@@ -6,26 +6,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.evaluation import (
-    SMALLEST_SHARE,
-    class_predictions,
-    metrics_of,
-    read_texts,
-    write_confusion_matrix,
-)
-from firstlight.data.labels import LEFT_OUT
+from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import Balance, ReviewOptions
-from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.kind.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
 from firstlight.kind.data_changes import changed_options
-from firstlight.lit.losses import classification_loss
-from firstlight.runs.predictions import FOLDER, write_predictions
+from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
@@ -34,6 +24,7 @@ REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C, the inverse of
 MOST_FEATURES = 200_000
 MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twenty copies
 MOST_STEPS = 1000
+SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
 def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None) -> Fitted:
@@ -56,27 +47,29 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     texts = _texts(data, "train")
     if not any(map(words, texts)):
         raise UserError(NO_WORDS)
-    training = vectorizer.fit_transform(texts)
+    training, targets = vectorizer.fit_transform(texts), _fitted_targets(data)
     validation = vectorizer.transform(_texts(data, "validation"))
-    models, shares, tried = {}, {}, {}
+    weights = None if data.options.balance is Balance.none else "balanced"
+    models, judged, tried = {}, {}, {}
     for strength in REGULARIZATION:
-        models[strength] = _new_regression(data, strength).fit(training, _fitted_targets(data))
-        shares[strength] = _shares(models[strength], validation, data)
-        tried[strength] = _metrics(data, "val", shares[strength])
+        regression = LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight=weights)
+        models[strength] = regression.fit(training, targets)
+        judged[strength] = _judged(models[strength], validation, data, "validation")
+        tried[strength] = _metrics(judged[strength], "val")
         say_choice("C", strength, tried[strength])
     chosen = best_of(tried, metric)
-    _save(data, "val", shares[chosen], folder)
+    _save(judged[chosen], folder, "validation")
 
     def test() -> dict[str, float]:
-        found = _shares(models[chosen], vectorizer.transform(_texts(data, "test")), data)
-        _save(data, "test", found, folder)
-        return _metrics(data, "test", found)
+        found = _judged(models[chosen], vectorizer.transform(_texts(data, "test")), data, "test")
+        _save(found, folder, "test")
+        return _metrics(found, "test")
 
     def other(elsewhere: OtherData) -> dict[str, float]:
-        texts, rows, targets = _read_other(data, elsewhere)
-        found = _shares(models[chosen], vectorizer.transform(texts), data)
-        write_predictions(folder / FOLDER / "other.npz", class_predictions(rows, targets, found))
-        return _metrics_of(data, "other", targets, found)
+        read = _opened(data, elsewhere)
+        found = _judged(models[chosen], vectorizer.transform(_texts(read, "test")), read, "test")
+        _save(found, folder, "other")
+        return _metrics(found, "other")
 
     return Fitted(
         parameters=models[chosen].coef_.size + models[chosen].intercept_.size,
@@ -91,85 +84,60 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
 
 def references(data: ReviewData) -> dict[str, dict[str, float]]:
     """Return the accuracies of guessing, and of always answering the largest class of the training rows."""
-    largest = np.bincount(_targets(data, "train"), minlength=data.num_classes).argmax()
-    stages = [stage for stage, split in SPLITS.items() if data.has_split(split)]
+    largest = np.bincount(data.targets[data.rows("train")], minlength=data.num_classes).argmax()
+    targets = {stage: data.targets[data.rows(split)] for stage, split in SPLITS.items() if data.has_split(split)}
     return {
-        "chance": {f"{stage}/accuracy": 1 / data.num_classes for stage in stages},
-        "largest_class": {
-            f"{stage}/accuracy": float((_targets(data, SPLITS[stage]) == largest).mean()) for stage in stages
-        },
+        "chance": {f"{stage}/accuracy": 1 / data.num_classes for stage in targets},
+        "largest_class": {f"{stage}/accuracy": float((found == largest).mean()) for stage, found in targets.items()},
     }
 
 
-def _read_other(data: ReviewData, elsewhere: OtherData) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the texts, row numbers and targets of the test split of other data. Raises UserError without targets."""
+def _opened(data: ReviewData, elsewhere: OtherData) -> ReviewData:
+    """Return other data with the classes of this data. Raises UserError if its test split has no targets."""
     options: ReviewOptions = changed_options(elsewhere.data, ReviewOptions, elsewhere.changes, elsewhere.log_dir)
-    source = find_source(options, sample=options.sample.value, only_split=elsewhere.changes.only_split)
-    trained_with = (data.tokenizer, data.options.labels, data.encoded.label_names, data.class_names)
-    other = read_texts(source, options, *trained_with)
-    rows = other.encoded.rows_of("test")
-    rows = rows[other.targets[rows] != LEFT_OUT]
-    if not len(rows):
-        raise UserError(f"{source.where}: the test split has no rows for data.labels={other.labels.value}")
-    return _texts_of(source, options, rows), rows, other.targets[rows]
-
-
-def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:
-    is_balanced = data.options.balance is not Balance.none
-    return LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight="balanced" if is_balanced else None)
+    other = ReviewData(**vars(options))
+    other.only_split = elsewhere.changes.only_split
+    other.read_as(data.reading())
+    other.setup("test")
+    if not other.has_split("test"):
+        raise UserError(f"{other.source.where}: the test split has no rows for data.labels={other.labels.value}")
+    return other
 
 
 def _texts(data: ReviewData, split: str) -> list[str]:
-    return _texts_of(data.source, data.options, data.rows(split))
-
-
-def _texts_of(source: Source, options: ReviewOptions, rows: NDArray[np.int64]) -> list[str]:
-    """Return the texts of some rows, or all answers of rows of multiple choice, row by row."""
+    """Return the texts of a split, or all answers of rows of multiple choice, row by row."""
+    options, rows = data.options, data.rows(split).tolist()
     if options.choice_columns is None:
-        return source.texts(options.text_columns, rows.tolist())
-    return [answer for answers in source.values(options.choice_columns, rows.tolist()) for answer in answers]
-
-
-def _targets(data: ReviewData, split: str) -> NDArray[np.int64]:
-    return data.targets[data.rows(split)]
+        return data.source.texts(options.text_columns, rows)
+    return [answer for answers in data.source.values(options.choice_columns, rows) for answer in answers]
 
 
 def _fitted_targets(data: ReviewData) -> NDArray[np.int64]:
     """Return the target of each training text; for multiple choice, 1 for each correct answer and 0 for the others."""
-    targets = _targets(data, "train")
+    targets = data.targets[data.rows("train")]
     if data.options.choices is None:
         return targets
     return (targets[:, None] == np.arange(data.num_classes)).ravel().astype(np.int64)
 
 
-def _shares(model: LogisticRegression, features: csr_matrix, data: ReviewData) -> NDArray[np.float64]:
-    """Return the probabilities, (rows, classes). For multiple choice, they are the softmax of the answers' log-odds."""
+def _judged(model: LogisticRegression, features: csr_matrix, data: ReviewData, split: str) -> Judged:
+    """Return the predictions for a split. For multiple choice, they are the softmax of the answers' log-odds."""
     if data.options.choices is not None:
-        return softmax(data.options.choices.by_row(model.decision_function(features)), axis=1)
-    shares = np.zeros((features.shape[0], data.num_classes))
-    shares[:, model.classes_] = model.predict_proba(features)
-    return shares
+        logits = data.options.choices.by_row(model.decision_function(features))
+    else:
+        shares = np.full((features.shape[0], data.num_classes), SMALLEST_SHARE)
+        shares[:, model.classes_] = model.predict_proba(features).clip(min=SMALLEST_SHARE)
+        logits = np.log(shares)
+    return Judged(data, split, data.rows(split), torch.from_numpy(logits))
 
 
-def _metrics(data: ReviewData, stage: str, shares: NDArray[np.float64]) -> dict[str, float]:
-    """Return the loss and metrics of `val` or `test`, with the names that a training uses."""
-    return _metrics_of(data, stage, _targets(data, SPLITS[stage]), shares)
+def _metrics(judged: Judged, stage: str) -> dict[str, float]:
+    """Return the loss and metrics with the names that a training uses."""
+    return {f"{stage}/{name}": value for name, value in judged.metrics().items()}
 
 
-def _metrics_of(
-    data: ReviewData, stage: str, targets: NDArray[np.int64], shares: NDArray[np.float64]
-) -> dict[str, float]:
-    true, found = torch.from_numpy(targets), torch.from_numpy(shares)
-    metrics = {"loss": float(classification_loss(found.clamp(min=SMALLEST_SHARE).log(), true))}
-    metrics |= metrics_of(found, true, ordered=data.has_ordered_classes)
-    return {f"{stage}/{name}": value for name, value in metrics.items()}
-
-
-def _save(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Path) -> None:
-    """Write confusion_matrix/<split>.png and .csv and predictions/<split>.npz, as a training does."""
-    split = SPLITS[stage]
-    path = folder / "confusion_matrix" / split
-    path.parent.mkdir(exist_ok=True)
-    targets = _targets(data, split)
-    write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, data.source, split)
-    write_predictions(folder / FOLDER / f"{split}.npz", class_predictions(data.rows(split), targets, shares))
+def _save(judged: Judged, folder: Path, name: str) -> None:
+    """Write confusion_matrix/<name>.png and .csv and predictions/<name>.npz, as a training does."""
+    (folder / "confusion_matrix").mkdir(exist_ok=True)
+    judged.write_confusion_matrix(folder / "confusion_matrix" / name)
+    judged.write_predictions(folder / FOLDER / f"{name}.npz")

@@ -1,6 +1,5 @@
 """The confusion matrix for the loggers, the run folder and, at the end, the terminal."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from torchmetrics.functional.classification import multiclass_confusion_matrix
 from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
 from firstlight.classifier.accuracy import Classes, ClassMetric
 from firstlight.console import terminal
+from firstlight.files.row_writer import write_rows
 
 NAMES = {"val": "validation", "test": "test"}
 
@@ -84,10 +84,7 @@ class ConfusionMatrix(ClassMetric):
                 log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
         if is_final:
             save(figure, self.folder / f"{NAMES[stage]}.png")
-            with (self.folder / f"{NAMES[stage]}.csv").open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
+            write_rows(self.folder / f"{NAMES[stage]}.csv", rows)
 
     def _wandb_chart(self, counts: np.ndarray, stage: str) -> Any:
         """Return W&B's interactive chart, which requires a list of all examples."""

@@ -1,7 +1,7 @@
 """Batches of reviews and their labels."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,17 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
-from firstlight.data.choice_rows import by_row, longest
+from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
-from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions, takes
+from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
+from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation, takes
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
-from firstlight.data.tables import Cuts, TokenTable, texts_of
+from firstlight.data.tables import Cuts, ReviewBatch, TokenTable, texts_of
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
+from firstlight.lit.metadata import TRAIN_AGAIN
+from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
 
@@ -73,36 +75,50 @@ class ReviewData(RowData):
     targets: NDArray[np.int64]
     table: TokenTable
     target_encoding: NgramTargetEncoding | None = None
-    reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that reads this data
-    reader_metadata: dict[str, Any] | None = None  # the metadata of that network
+    reader: dict[str, Any] | None = None  # the metadata of a trained network that reads this data
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
-        encode(self.source, self.options, *self.reader)
+        self._encode()
 
-    def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
-        """Open the encoded texts. All splits are opened, whatever the stage."""
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded texts of all splits. For `fit` the training and validation splits must have all classes.
+
+        A network that predicts negative or positive, and reads this data, gets the sentiments of other labels.
+        """
         if hasattr(self, "table"):
             return
-        self.encoded = encode(self.source, self.options, *self.reader)
-        self.tokenizer = self.encoded.tokenizer
-        kind, label_names = self.options.labels, self.encoded.label_names
-        self.targets = targets_of(self.encoded.labels, kind, label_names)
-        self.class_names = class_names_of(kind, label_names, self.options.class_names)
-        self.label_reading = LabelReading.of(self.encoded.meanings, kind, label_names, self.class_names)
-        is_new = self.reader_metadata is None and kind is Labels.classes
-        for sentence in (self.encoded.overlaps, alike(label_names) if is_new else None):
-            if sentence:
-                log.warning("%s: %s", self.source.where, sentence)
-        length, truncation = self.options.context_length, self.options.truncation
-        ids = fitted(self.encoded.ids, self.tokenizer, length, truncation)
-        self.table = TokenTable(ids, self.targets, length, truncation, choices=self.options.choices)
+        options, self.encoded = self.options, self._encode()
+        self.tokenizer, label_names = self.encoded.tokenizer, self.encoded.label_names
+        self.labels = Labels.binary if self._is_read_as_sentiments else options.labels
+        self.targets = targets_of(self.encoded.labels, self.labels, label_names)
+        self.class_names = class_names_of(self.labels, label_names, options.class_names)
+        self.label_reading = LabelReading.of(self.encoded.meanings, self.labels, label_names, self.class_names)
+        if options.labels is Labels.binary and (doubt := self.label_reading.doubt(options.lowest_label)):
+            raise UserError(f"{self.source.where}: {doubt}")
+        ids = fitted(self.encoded.ids, self.tokenizer, options.context_length, options.truncation)
+        self.table = TokenTable(ids, self.targets, options.context_length, options.truncation, choices=options.choices)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
-        self._check_classes()
-        self.target_encoding = (
-            self._count() if self.reader_metadata is None else self._target_encoding_of(self.reader_metadata)
-        )
+        if stage == "fit":
+            self._check_splits()
+        if self.reader is None:
+            self.target_encoding = self._count()
+        else:
+            self.target_encoding = target_encoding_of(self.reader, self.tokenizer.vocab_size, "the network")
         self.table.target_encoding = self.target_encoding
+
+    @property
+    def _is_read_as_sentiments(self) -> bool:
+        return self.reader is not None and tuple(self.reader["class_names"]) == SENTIMENTS
+
+    def _encode(self) -> EncodedTexts:
+        if self.reader is None:
+            return encode(self.source, self.options)
+        tokenizer: Any = tokenizer_of_json(self.reader["tokenizer"])
+        label_names = self.reader["label_names"]
+        if self._is_read_as_sentiments and tuple(label_names) == STARS and self.options.labels is Labels.classes:
+            label_names = list(SENTIMENTS)
+        return encode(self.source, self.options, tokenizer, label_names)
 
     @property
     def num_classes(self) -> int:
@@ -110,7 +126,7 @@ class ReviewData(RowData):
 
     @property
     def has_ordered_classes(self) -> bool:
-        return self.options.has_ordered_classes
+        return self.labels is Labels.stars
 
     @property
     def num_counted(self) -> int:
@@ -128,11 +144,6 @@ class ReviewData(RowData):
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
         return self._rows[split]
-
-    def training_rows_of(self, options: ReviewOptions) -> NDArray[np.int64]:
-        """Return the rows of this data that a run with other options trains on, (n,). The division is the same."""
-        rows = self.encoded.rows_of("train")
-        return training_rows(rows[self.targets[rows] != LEFT_OUT], options)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each row, (n,), at most `context_length`."""
@@ -198,7 +209,16 @@ class ReviewData(RowData):
 
     def training_lookup(self) -> Rows:
         """Return the data set of training rows, whose own labels are not part of their target encoding."""
-        return Rows(self.lookup().lengths, are_counted=self._are_counted())
+        is_counted = self.target_encoding is not None
+        if is_counted and self.reader is not None:
+            is_counted = self.reader["data_fingerprint"] == self.source.fingerprint
+        return Rows(self.lookup().lengths, are_counted=is_counted)
+
+    def batches_of(self, rows: NDArray[np.int64]) -> Iterator[ReviewBatch]:
+        """Yield batches of some rows, each once. The labels of training rows are not part of their target encoding."""
+        is_training = np.isin(rows, self.rows("train"))
+        yield from self.evaluation_loader(rows[~is_training])
+        yield from self.evaluation_loader(rows[is_training], self.training_lookup())
 
     def text_dataloader(self, texts: Sequence[Text]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
@@ -219,20 +239,16 @@ class ReviewData(RowData):
         self.ensure_setup()
         options, choices = self.options, self.options.choices
         ids = encode_texts(self.tokenizer, several(texts), choices)
-        lengths = by_row(ids.lengths, choices)
         cuts = Cuts(options.context_length)
-        cuts.count(longest(lengths))
+        cuts.count(longest(by_row(ids.lengths, choices)))
         cuts.warn()
-        targets = np.zeros(len(lengths), np.int64)
-        read = fitted(ids, self.tokenizer, options.context_length, options.truncation)
-        table = TokenTable(read, targets, options.context_length, options.truncation, self.target_encoding, choices)
-        batches = EvaluationBatches(np.arange(len(lengths)), options.evaluation_batch_size)
-        return self.signed(TableLoader(Rows(lengths.clip(max=options.context_length)), batches, look_up=table))
+        fits = (options.context_length, options.truncation)
+        table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices)
+        batches = EvaluationBatches(np.arange(len(rows.lengths)), options.evaluation_batch_size)
+        return self.signed(TableLoader(rows, batches, look_up=table))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
-        self.reader = (tokenizer, metadata["label_names"])
-        self.reader_metadata = metadata
+        self.reader = metadata
 
     def lookup(self) -> Rows:
         return Rows(self.encoded.lengths.clip(max=self.options.context_length))
@@ -264,54 +280,32 @@ class ReviewData(RowData):
         )
         return target_encoding
 
-    def _target_encoding_of(self, metadata: dict[str, Any]) -> NgramTargetEncoding | None:
-        """Return the target encoding in the metadata of a trained network, or None if the metadata has none."""
-        if "target_encoding" not in metadata:
-            return None
-        try:
-            return NgramTargetEncoding.from_table(
-                metadata["target_encoding"], self.tokenizer.vocab_size, self.num_classes
-            )
-        except ValueError as error:
-            raise UserError(f"the target encoding of the network does not fit this data: {error}") from error
-
-    def _are_counted(self) -> bool:
-        """Return whether the target encoding was counted on these rows."""
-        if self.target_encoding is None:
-            return False
-        return self.reader_metadata is None or self.reader_metadata["data_fingerprint"] == self.source.fingerprint
-
     def _used_rows(self, split: str) -> NDArray[np.int64]:
-        if split == "train":
-            return self.training_rows_of(self.options)
         rows = self.encoded.rows_of(split)
-        return rows[self.targets[rows] != LEFT_OUT]
+        rows = rows[self.targets[rows] != LEFT_OUT]
+        return training_rows(rows, self.options) if split == "train" else rows
 
-    def _check_classes(self) -> None:
-        """Raise UserError unless the training rows have at least two classes."""
+    def _check_splits(self) -> None:
+        """Warn of doubtful rows and labels. Raise UserError unless the training rows have at least two classes."""
+        is_new = self.reader is None and self.options.labels is Labels.classes
+        for sentence in (self.encoded.overlaps, alike(self.encoded.label_names) if is_new else None):
+            if sentence:
+                log.warning("%s: %s", self.source.where, sentence)
         for split in ("train", "validation"):
             if len(self.rows(split)) == 0:
-                problem = f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}"
-                if split in self.source.splits:
-                    raise UserError(f"{problem}; add rows with these labels")
+                remedy = "" if split in self.source.splits else ", or set a larger data.validation_fraction"
                 raise UserError(
-                    f"{problem}; its {len(self.encoded.splits)} rows have too few of each class for a {split} split; "
-                    "add rows, or set a larger data.validation_fraction"
+                    f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}; add rows "
+                    f"with these labels{remedy}"
                 )
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:
             only = self.class_names[int(present[0])]
+            problem = f"{self.source.where}: every training row is {only} with data.labels={self.options.labels.value}"
+            remedy = "for labels that are not stars, set data.labels=classes"
             if self.options.choices is not None:
-                raise UserError(
-                    f"{self.source.where}: the correct answer of every training row is {only}; write the answers of "
-                    "each row in a random order"
-                )
-            if self.options.labels is Labels.binary and (doubt := self.label_reading.doubt(self.options.lowest_label)):
-                raise UserError(f"{self.source.where}: every training row is {only}: {doubt}")
-            raise UserError(
-                f"{self.source.where}: every training row is {only} with data.labels={self.options.labels.value}; "
-                f"for labels that are not stars, set data.labels=classes"
-            )
+                remedy = "write the answers of each row in a random order"
+            raise UserError(f"{problem}; {remedy}")
         for split in SPLITS:
             if len(rows := self.rows(split)) and (sentence := self.label_reading.missing(self.targets[rows])):
                 log.warning("%s, %s split: %s", self.source.where, split, sentence)
@@ -319,3 +313,32 @@ class ReviewData(RowData):
     def _inverse_frequency(self) -> NDArray[np.float64]:
         counts = np.bincount(self.targets[self.rows("train")], minlength=self.num_classes)
         return counts.sum() / (self.num_classes * counts.clip(min=1))
+
+
+def table_of_texts(
+    ids: RaggedIds,
+    tokenizer: Tokenizer,
+    context_length: int,
+    truncation: Truncation,
+    target_encoding: NgramTargetEncoding | None,
+    choices: ChoiceRows | None,
+) -> tuple[TokenTable, Rows]:
+    """Return the table that cuts and pads encoded texts whose classes are all 0, and the data set of its rows."""
+    ids = fitted(ids, tokenizer, context_length, truncation)
+    lengths = by_row(ids.lengths, choices).clip(max=context_length)
+    targets = np.zeros(len(lengths), np.int64)
+    return TokenTable(ids, targets, context_length, truncation, target_encoding, choices), Rows(lengths)
+
+
+def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object) -> NgramTargetEncoding | None:
+    """Return the target encoding in the metadata of a network, or None if it has none.
+
+    place: the checkpoint. Raises UserError if the tables do not fit the vocabulary and the classes.
+    """
+    if "target_encoding" not in metadata:
+        return None
+    try:
+        return NgramTargetEncoding.from_table(metadata["target_encoding"], vocab_size, len(metadata["class_names"]))
+    except ValueError as error:
+        problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
+        raise UserError(f"{place}: {problem}; {TRAIN_AGAIN}") from error

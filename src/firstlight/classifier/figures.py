@@ -2,19 +2,10 @@
 
 import numpy as np
 
-from firstlight.classifier import insight
-from firstlight.classifier.confusion_matrix import confusion_counts
-from firstlight.classifier.evaluation import Judged, draw_probability_per_star, judge
-from firstlight.data.labels import LEFT_OUT, STARS
-from firstlight.figures import (
-    Mistake,
-    calibration_bins,
-    plot_calibration_curve,
-    plot_colored_words,
-    plot_confusion_matrix,
-    plot_mistakes,
-    plot_predicted_per_star,
-)
+from firstlight.classifier import evaluation, insight
+from firstlight.classifier.evaluation import Judged
+from firstlight.data.labels import STARS
+from firstlight.figures import Mistake, calibration_bins, plot_calibration_curve, plot_colored_words, plot_mistakes
 from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.run import SPLIT
 from firstlight.kind.subject import Subject
@@ -25,45 +16,43 @@ MOST_WORDS = 300  # words in the figure of a text
 
 def confusion_matrix(subject: Subject) -> Drawn:
     """Return the figure of the confusion matrix."""
-    names = subject.run.class_names
-    predicted, targets = _used(subject)
-    counts = confusion_counts(targets, predicted, len(names))
-    return Drawn(plot_confusion_matrix(counts, names, title=f"Confusion matrix, {SPLIT}"))
+    return Drawn(evaluation.draw_confusion_matrix(judged_of(subject).with_targets()))
 
 
 def probability_per_star(subject: Subject) -> Drawn:
     """Return the figure of the probability of positive for each number of stars, including those without a target."""
-    judged = judged_of(subject)
     if tuple(subject.data.encoded.label_names) != STARS:
         raise NothingToDrawError("the labels of the data are not stars")
-    return Drawn(draw_probability_per_star(judged, subject.run.labels))
+    return Drawn(evaluation.draw_probability_per_star(judged_of(subject)))
 
 
 def predicted_per_class(subject: Subject) -> Drawn:
     """Return the figure of the predicted classes for each true class."""
-    predicted, targets = _used(subject)
-    return Drawn(plot_predicted_per_star(predicted, targets, subject.run.class_names))
+    return Drawn(evaluation.draw_predicted_per_class(judged_of(subject).with_targets()))
 
 
 def calibration(subject: Subject) -> Drawn:
     """Return the figure of accuracy against confidence."""
-    judged = judged_of(subject)
-    used = judged.targets != LEFT_OUT
-    found = calibration_bins(judged.probabilities[used], judged.targets[used])
-    return Drawn(plot_calibration_curve(found, title=f"Calibration, {SPLIT}"))
+    judged = judged_of(subject).with_targets()
+    bins = calibration_bins(judged.probabilities, judged.targets)
+    return Drawn(plot_calibration_curve(bins, title=f"Calibration, {SPLIT}"))
 
 
 def mistakes(subject: Subject) -> Drawn:
     """Return the figure of the most confident wrong predictions."""
-    judged, names = judged_of(subject), subject.run.class_names
-    predicted = judged.probabilities.argmax(axis=1)
-    wrong = np.flatnonzero((judged.targets != LEFT_OUT) & (predicted != judged.targets))
+    judged, data = judged_of(subject).with_targets(), subject.data
+    wrong = np.flatnonzero(judged.predicted != judged.targets)
     if not len(wrong):
         raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
     surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
-    texts = subject.data.texts(judged.rows[surest])
+    texts = data.source.texts(data.options.text_columns, judged.rows[surest].tolist())
     rows = [
-        Mistake(text, names[judged.targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
+        Mistake(
+            text,
+            data.class_names[judged.targets[i]],
+            data.class_names[judged.predicted[i]],
+            float(judged.probabilities[i].max()),
+        )
         for i, text in zip(surest, texts, strict=True)
     ]
     title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
@@ -92,11 +81,4 @@ def attributions(subject: Subject) -> Drawn:
 def judged_of(subject: Subject) -> Judged:
     """Return the predictions of the run for the validation split."""
     data = subject.data
-    return subject.part("judged", lambda: judge(subject.run, data, SPLIT))
-
-
-def _used(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
-    """Return the predicted classes and the targets of the rows with a target, both (n,)."""
-    judged = judged_of(subject)
-    used = judged.targets != LEFT_OUT
-    return judged.probabilities[used].argmax(axis=1), judged.targets[used]
+    return subject.part("judged", lambda: evaluation.judge(subject.run, data, SPLIT))

@@ -1,9 +1,10 @@
 """Training of a classifier with binary cross entropy for two classes, otherwise with cross entropy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from firstlight.classifier.data import ReviewData
@@ -171,6 +172,14 @@ class Classification(Training):
         return Measured(
             {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}, len(batch.targets)
         )
+
+
+@torch.inference_mode()
+def logits_of(network: nn.Module, batches: Iterable[ReviewBatch]) -> Tensor:
+    """Return the outputs of a network for the rows of some batches, ordered by the rows: (rows, outputs)."""
+    found = [(batch.rows, network(*batch.inputs)) for batch in batches]
+    rows, logits = (torch.cat(parts) for parts in zip(*found, strict=True))
+    return logits[rows.argsort()]
 
 
 def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:

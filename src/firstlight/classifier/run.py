@@ -1,8 +1,7 @@
 """Trained classifiers: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,36 +10,23 @@ from torch import Tensor
 
 from firstlight.choices import listed
 from firstlight.classifier.accuracy import Accuracy
-from firstlight.classifier.module import Prediction, predictions
-from firstlight.classifier.pair_rows import fitted, kept_places
+from firstlight.classifier.data import ReviewData, table_of_texts, target_encoding_of
+from firstlight.classifier.module import Prediction, logits_of, predictions
+from firstlight.classifier.pair_rows import kept_places
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
-from firstlight.data.labels import LEFT_OUT
-from firstlight.data.options import Labels, ReviewOptions, Truncation
-from firstlight.data.sources import find_source
+from firstlight.data.options import Truncation
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
-from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data
-from firstlight.kind.results import Measurement, NothingToDrawError
-from firstlight.kind.run import (
-    MOST_ROWS,
-    SPLIT,
-    TEXTS_AT_ONCE,
-    PredictingRun,
-    chunks,
-    first_drawable,
-)
+from firstlight.kind.results import Measurement
+from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
-
-if TYPE_CHECKING:
-    from firstlight.classifier.evaluation import LabelledTexts
 
 ROWS_AT_ONCE = 256
 NO_WORD = "the text has no word that the network can read; pass a text with at least one word"
@@ -84,9 +70,7 @@ class ClassifierRun(PredictingRun):
         super().__init__(*parts)
         self.class_names: list[str] = self.metadata["class_names"]
         self.label_names: list[str] = self.metadata["label_names"]
-        self.target_encoding: NgramTargetEncoding | None = target_encoding_of(
-            self.metadata, self.tokenizer.vocab_size, self.checkpoint
-        )
+        self.target_encoding = target_encoding_of(self.metadata, self.tokenizer.vocab_size, self.checkpoint)
         num_choices = self.choices.num_choices if self.choices is not None else 0
         if bool(self.metadata.get("choices")) != bool(num_choices) or num_choices not in (0, len(self.class_names)):
             problem = f"{self.checkpoint}: data.choice_columns does not fit the network of the metadata"
@@ -123,7 +107,7 @@ class ClassifierRun(PredictingRun):
             ids = self.encode(chunk)
             lengths = longest(by_row(ids.lengths, self.choices))
             cuts.count(lengths)
-            yield from predictions(probabilities(self.logits(ids, np.arange(len(lengths)))), self.class_names)
+            yield from predictions(probabilities(self.logits(ids)), self.class_names)
         cuts.warn()
 
     def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
@@ -131,7 +115,7 @@ class ClassifierRun(PredictingRun):
 
         >>> run.probabilities(["It works.", "It broke."]).shape
         """
-        return probabilities(self.logits(self.encode(texts), np.arange(len(texts)))).numpy()
+        return probabilities(self.logits(self.encode(texts))).numpy()
 
     def encode(self, texts: Iterable[Text]) -> RaggedIds:
         """Return the token ids of some texts. For multiple choice, each answer is a text of its own, with the context.
@@ -140,38 +124,27 @@ class ClassifierRun(PredictingRun):
         """
         return encode_texts(self.tokenizer, texts, self.choices)
 
-    def logits(self, ids: RaggedIds, rows: NDArray[np.int64], counted: NDArray[np.int64] | None = None) -> Tensor:
-        """Return the outputs of the network for some rows of encoded texts: (rows, outputs).
+    def logits(self, ids: RaggedIds) -> Tensor:
+        """Return the outputs of the network for some encoded texts: (texts, outputs). ids: as returned by `encode`.
 
-        ids: the texts as returned by `encode`. rows: (rows,) indices of the texts. counted: (texts,)
-        the classes of the texts, if the target encoding was counted on them. The class of each text is then removed
-        from its features, as in training. None for other texts.
-
-        >>> import numpy as np
-        >>> ids = run.encode(["It works.", "It broke."])
-        >>> run.logits(ids, np.arange(2)).shape
+        >>> run.logits(run.encode(["It works.", "It broke."])).shape
         """
-        table, lookup = self._reader(ids, counted)
-        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=longest(lookup.lengths[rows])))
-        with torch.inference_mode():
-            tables = (table(lookup[chosen]) for chosen in batches)
-            logits = torch.cat([self.network(*batch.inputs) for batch in tables])
-        read = np.concatenate(batches)  # the rows in the order in which they are read, by length
-        sorter = np.argsort(read)
-        return logits[torch.from_numpy(sorter[np.searchsorted(read, rows, sorter=sorter)])]
+        table, lookup = self._table(ids)
+        lengths = longest(lookup.lengths)
+        rows = EvaluationBatches(np.arange(len(lengths)), batch_size=ROWS_AT_ONCE, lengths=lengths)
+        return logits_of(self.network, (table(lookup[chosen]) for chosen in rows))
 
-    def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
-        """Return a batch of some rows of encoded texts, cut as in training and padded to the longest.
+    def batch(self, ids: RaggedIds) -> ReviewBatch:
+        """Return a batch of encoded texts, cut as in training and padded to the longest.
 
-        The batch has `token_ids` and `padding_mask`, (rows, length) each, and `inputs`, the arguments of the network.
+        The batch has `token_ids` and `padding_mask`, (texts, length) each, and `inputs`, the arguments of the network.
         Its targets are all 0.
 
-        >>> import numpy as np
-        >>> batch = run.batch(run.encode(["It works.", "It broke."]), np.arange(2))
+        >>> batch = run.batch(run.encode(["It works.", "It broke."]))
         >>> run.network(*batch.inputs).shape
         """
-        table, lookup = self._reader(ids)
-        return table(lookup[rows])
+        table, lookup = self._table(ids)
+        return table(lookup[np.arange(len(lookup.lengths))])
 
     def inputs(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor | None, ...]:
         """Return the arguments of the network for some token ids: the ids, the padding mask, and features if any.
@@ -189,14 +162,10 @@ class ClassifierRun(PredictingRun):
     def num_counted(self) -> int:
         return 0 if self.target_encoding is None else self.target_encoding.num_numbers
 
-    def _reader(self, ids: RaggedIds, counted: NDArray[np.int64] | None = None) -> tuple[TokenTable, Rows]:
-        """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
-        context_length = self.config["context_length"]
-        ids = fitted(ids, self.tokenizer, context_length, self.truncation)
-        lengths = by_row(ids.lengths, self.choices).clip(max=context_length)
-        targets = np.zeros(len(lengths), np.int64) if counted is None else counted
-        table = TokenTable(ids, targets, context_length, self.truncation, self.target_encoding, self.choices)
-        return table, Rows(lengths, are_counted=counted is not None)
+    def _table(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
+        """Return the table that cuts and pads encoded texts, and the data set of its rows."""
+        length = self.config["context_length"]
+        return table_of_texts(ids, self.tokenizer, length, self.truncation, self.target_encoding, self.choices)
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
         """Return the places of the tokens of one encoded text that the network reads: (kept,).
@@ -207,7 +176,7 @@ class ClassifierRun(PredictingRun):
         if self.tokenizer.reads_pairs:
             return kept_places(ids, length, self.truncation).ids.astype(np.int64)
         every_place = RaggedIds(np.arange(len(ids.ids), dtype=np.int32), ids.offsets)
-        return self.batch(every_place, np.array([0])).token_ids[0].numpy()
+        return self.batch(every_place).token_ids[0].numpy()
 
     @property
     def choices(self) -> ChoiceRows | None:
@@ -218,14 +187,6 @@ class ClassifierRun(PredictingRun):
         data = self.config["data"]
         answers, context = data.get("choice_columns"), data.get("text_column")
         return None if answers is None else ChoiceRows(len(context) if isinstance(context, list) else 1, len(answers))
-
-    @property
-    def labels(self) -> Labels:
-        """How the run predicts labels: `binary` (negative or positive), `stars` or `classes`.
-
-        >>> run.labels.name
-        """
-        return Labels[self.config["data"]["labels"]]
 
     @property
     def truncation(self) -> Truncation:
@@ -282,30 +243,17 @@ class ClassifierRun(PredictingRun):
 
     # --- evaluate ---
 
-    def open_data(
-        self,
-        changes: DataChanges = DataChanges(),  # noqa: B008  (never changed)
-        log_dir: Path = Path("logs"),
-        only_split: str | None = None,
-    ) -> "LabelledTexts":
+    def measure(self, data: ReviewData, split: str) -> Measurement:
         from firstlight.classifier import evaluation  # imports matplotlib
-
-        options: ReviewOptions = changed_options(self.config["data"], ReviewOptions, changes, log_dir)
-        source = find_source(options, sample=options.sample.value, only_split=only_split or changes.only_split)
-        refuse_other_data(self.data_fingerprint, source, changes)
-        trained_with = (self.tokenizer, self.labels, self.label_names, self.class_names)
-        return evaluation.read_texts(source, options, *trained_with)
-
-    def measure(self, data: "LabelledTexts", split: str) -> Measurement:
-        from firstlight.classifier import evaluation
 
         return evaluation.measure(self, data, split)
 
     # --- explore ---
 
-    def some_text(self, data: "LabelledTexts") -> str:
-        rows = data.encoded.rows_of(SPLIT)
-        return data.texts(rows[[first_drawable(longest(data.encoded.lengths[rows]))]])[0]
+    def some_text(self, data: ReviewData) -> str:
+        rows = data.rows(SPLIT)
+        row = rows[[first_drawable(longest(data.encoded.lengths[rows]))]]
+        return data.source.texts(data.options.text_columns, row.tolist())[0]
 
     def made_up_text(self) -> str:
         if self.tokenizer.reads_pairs:
@@ -325,24 +273,5 @@ class ClassifierRun(PredictingRun):
             tokens = [self.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids]
         return Attention(collect(self.network, self.inputs(read.token_ids), tokens, tokens), read.notes)
 
-    def loss(self, data: "LabelledTexts") -> Tensor:
-        rows = data.encoded.rows_of(SPLIT)
-        rows = rows[data.targets[rows] != LEFT_OUT][:MOST_ROWS]
-        if not len(rows):
-            raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
-        batch = self.batch(data.encoded.ids, rows)
-        return classification_loss(self.network(*batch.inputs), torch.from_numpy(data.targets[rows]))
-
-
-def target_encoding_of(metadata: dict[str, Any], vocab_size: int, path: Path | str) -> NgramTargetEncoding | None:
-    """Return the module that computes the features of the tokens, or None if the metadata has no target encoding.
-
-    metadata: the metadata of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
-    """
-    if "target_encoding" not in metadata:
-        return None
-    try:
-        return NgramTargetEncoding.from_table(metadata["target_encoding"], vocab_size, len(metadata["class_names"]))
-    except ValueError as error:
-        problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
-        raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error
+    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return classification_loss(logits, targets)

@@ -1,9 +1,13 @@
-"""Teachers of a classifier, which predict every training row once, before the training."""
+"""Teachers of a classifier, which predict every training row once, before the training.
+
+A row is predicted by models that were not trained on it: by `tfidf`, which is fitted in folds, and by the runs of a
+sweep that left it out.
+"""
 
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from functools import cache as cache_of
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,17 +17,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.classifier import run_teacher, tfidf_teacher
+from firstlight.choices import listed
+from firstlight.classifier import tfidf_teacher
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.run import ClassifierRun
+from firstlight.classifier.module import logits_of
+from firstlight.classifier.run import ROWS_AT_ONCE, ClassifierRun
 from firstlight.data import cache
 from firstlight.data.store import key_of
-from firstlight.kind.teachers import DistillationTarget, Named, digest_of
+from firstlight.errors import UserError
+from firstlight.kind.teachers import DistillationTarget, Named, digest_of, has_same_data
 from firstlight.lit.distillation import RowTeacher
 from firstlight.lit.distillation_options import DistillationOptions
+from firstlight.lit.losses import probabilities
 
 log = logging.getLogger(__name__)
 
+VERSION = 1  # of the predictions of runs; increase it when they change, so that the cache is not reused
+ROWS_OF_A_RUN = ("max_train_rows", "split_seed", "folds", "left_out_fold")  # the options of `data` that choose them
 SMALLEST_SHARE = 1e-6  # the logarithm of 0 is infinite
 FILE = "probabilities.npy"
 
@@ -52,23 +62,62 @@ def _of_tfidf(name: str, data: ReviewData, folds: int) -> tuple[NDArray[np.float
 
 
 def _of_runs(name: str, runs: Sequence[Any], data: ReviewData) -> tuple[NDArray[np.floating], list[str]]:
-    """Return the same for runs, with a key for each."""
+    """Return the same for runs, with a key for each. A row gets the mean of the runs that were not trained on it."""
     rows = data.rows("train")
-    is_seen = np.stack([run_teacher.seen_rows(run, data) for run in runs])  # (runs, training rows)
-    shares, keys = [], []
-    texts = cache_of(lambda: data.source.texts(data.options.text_columns, rows.tolist()))
-    for run, seen in zip(runs, is_seen, strict=True):
-        facts = {"teacher": digest_of(run), "version": run_teacher.VERSION, "seen": _digest(seen), **_facts_of(data)}
+    shares, are_seen, keys = [], [], []
+    for run in runs:
+        read = read_by(run, data)
+        is_seen = np.isin(rows, read.rows("train")) & has_same_data(run, data)
+        facts = {"teacher": digest_of(run), "version": VERSION, "seen": _digest(is_seen), **_facts_of(data)}
         keys.append(key_of(facts))
-        predict = partial(_predicted, run, texts, data.targets[rows], seen)
-        shares.append(_cached(data, keys[-1], predict, str(run.path)))
-    return run_teacher.mean_of_unseen(name, np.stack(shares), is_seen), keys
+        shares.append(_cached(data, keys[-1], partial(_predicted, run, read, rows), str(run.path)))
+        are_seen.append(is_seen)
+    return mean_of_unseen(name, np.stack(shares), np.stack(are_seen)), keys
 
 
-def _predicted(
-    run: ClassifierRun, texts: Callable[[], list[str]], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
-) -> NDArray[np.float32]:
-    return run_teacher.predict(run, texts(), targets, is_seen)
+def read_by(run: ClassifierRun, data: ReviewData) -> ReviewData:
+    """Return this data as a run reads it, whose training rows are those that the run was trained on.
+
+    Raises UserError if the run has other classes, or has seen rows of the validation split.
+    """
+    if run.class_names != data.class_names:
+        raise UserError(
+            f"teacher={run.path}: the run predicts {listed(run.class_names)}, but this data has the classes "
+            f"{listed(data.class_names)}; name a run with the same classes"
+        )
+    names = ROWS_OF_A_RUN if has_same_data(run, data) else ()
+    length = {"context_length": run.config["context_length"], "evaluation_batch_size": ROWS_AT_ONCE}
+    try:
+        saved = {name: run.config["data"][name] for name in (*names, "truncation")}
+        read = ReviewData(**vars(replace(data.options, **length)) | saved)
+    except (TypeError, ValueError, KeyError) as error:
+        raise UserError(f"teacher={run.path}: the options of its data cannot be used: {error}") from error
+    read.read_as(run.metadata | {"label_names": data.encoded.label_names})
+    read.setup("test")
+    return read
+
+
+def _predicted(run: ClassifierRun, read: ReviewData, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    shares: NDArray[np.float32] = probabilities(logits_of(run.network, read.batches_of(rows))).numpy()
+    return shares
+
+
+def mean_of_unseen(name: str, shares: NDArray[np.floating], is_seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return for each row the mean of the runs that were not trained on it, (rows, classes).
+
+    The log reports rows on which all runs were trained. They get the mean of all runs.
+
+    shares: (runs, rows, classes); is_seen: (runs, rows).
+    """
+    are_all = np.logical_and.reduce(is_seen)
+    if are_all.any():
+        log.warning(
+            "teacher=%s was trained on %s of the %s training texts, so its predictions repeat their labels. To avoid "
+            "that, train it as a sweep: -m data.left_out_fold=0,1,2,3,4, and name the folder of the sweep",
+            *(name, f"{are_all.sum():,}", f"{len(are_all):,}"),
+        )
+    weights = (~is_seen | are_all).astype(np.float64)
+    return (shares * (weights / weights.sum(axis=0))[..., None]).sum(axis=0)
 
 
 def _cached(data: ReviewData, key: str, predict: Callable[[], NDArray[np.floating]], name: str) -> NDArray[np.float32]:

@@ -330,11 +330,6 @@ class ReviewOptions(WholeTextOptions):
                 f"set it to {SHORTEST_PAIR} or more"
             )
 
-    @property
-    def has_ordered_classes(self) -> bool:
-        """Whether the classes have an order, as stars have."""
-        return self.labels is Labels.stars
-
     def _check_choices(self) -> None:
         """Raise ValueError for options that do not apply to multiple choice."""
         columns = f"data.choice_columns={_listed(self.choice_columns)}"

@@ -276,8 +276,10 @@ class Run(ABC):
         if not len(rows):
             raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
         batch = data.table(data.lookup()[rows])
-        logits = self.network(*batch.inputs)
-        return F.cross_entropy(logits.flatten(0, -2), batch.targets.flatten(), ignore_index=IGNORED)
+        return self._loss(self.network(*batch.inputs), batch.targets)
+
+    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
 
     def tokens(self) -> DrawnTokens:
         """Return the tokens for the figure of the embeddings.

@@ -64,11 +64,10 @@ class Subject:
     def reviews(self) -> Texts:
         """The rows with a text. Raises NothingToDrawError if they are not found."""
         data = self.data
-        if not isinstance(data, Texts):  # a data module
-            data = Texts(data.source, data.encoded if hasattr(data, "encoded") else data.corpus, data.options)
-        if not data.has_split("train"):
+        texts = Texts(data.source, data.encoded if hasattr(data, "encoded") else data.corpus, data.options)
+        if not texts.has_split("train"):
             raise NothingToDrawError(f"{data.source.where} has no train split; choose data with one")
-        return data
+        return texts
 
     @property
     def attention(self) -> Attention:
