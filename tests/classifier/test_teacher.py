@@ -21,6 +21,7 @@ from firstlight.errors import UserError
 from firstlight.kind import teachers
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.masked.data import MaskedReviewData
+from firstlight.masked.kind import KIND
 from firstlight.training.teacher import refuse_other_teacher
 from tests_support import Scripts
 
@@ -157,17 +158,17 @@ def test_a_network_teaches_tokens_of_its_own_vocabulary(trained: Callable[[str],
     data = MaskedReviewData(**options, context_length=19, cache_dir=str(tmp_path))
     data.ensure_setup()
     with patch.object(teachers.log, "warning") as warning:
-        taught = teachers.distillation_target({"run": [run]}, data, DistillationOptions())
+        taught = teachers.distillation_target_of(KIND, {"run": [run]}, data, DistillationOptions())
     assert "predicts texts that it was trained on" in warning.call_args.args[0]
     batch = next(iter(data.train_dataloader()))
     assert torch.allclose(taught.teacher(batch), run.network(*batch.inputs).log_softmax(dim=1), atol=1e-5)
     data.options = replace(data.options, context_length=1009)
     with pytest.raises(UserError, match=r"^teacher=.*: the run reads 23 tokens, but .*context_length=1009"):
-        teachers.distillation_target({"run": [run]}, data, DistillationOptions())
+        teachers.distillation_target_of(KIND, {"run": [run]}, data, DistillationOptions())
     other = MaskedReviewData(path=options["path"], tokenizer={"max_size": 11}, cache_dir=str(tmp_path))
     other.ensure_setup()
     with pytest.raises(UserError, match=r"^teacher=.*: the run has another tokenizer than this data"):
-        teachers.distillation_target({"run": [run]}, other, DistillationOptions())
+        teachers.distillation_target_of(KIND, {"run": [run]}, other, DistillationOptions())
 
 
 @pytest.mark.slow  # 1.5 s, three trainings; the other tests check that a teacher has the same predictions again
