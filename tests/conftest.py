@@ -20,19 +20,8 @@ import pytest
 from filelock import FileLock
 
 from firstlight import spelling
-from processes import COMPOSED
-from tests_support import (
-    NO_NETWORK,
-    SHARED_BY_WORKERS,
-    TRUE_PROCESSES,
-    Process,
-    Scripts,
-    children_of,
-    end_fork_server,
-    sample_reviews,
-    shorten_sample,
-    wait_until,
-)
+from processes import NO_NETWORK, end_server
+from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
 
 pytest_plugins = ["callback_fixtures", "logged_runs"]
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
@@ -64,22 +53,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_server_is_left(root: Path) -> Iterator[None]:
-    """End the fork server with the tests, so that its processor time counts as theirs."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        SHARED_BY_WORKERS.append(root)
+def no_server_is_left() -> Iterator[None]:
+    """End the fork server with the tests."""
     yield
-    end_fork_server()
+    end_server()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once(root: Path) -> Iterator[None]:
+def files_are_merged_once() -> Iterator[None]:
     """Let Hydra read and merge the same files once. The tests of the commands then take a third of the time."""
-    from composed_once import ComposedOnce
+    from composed_once import composed_once
 
-    with contextlib.ExitStack() as stack:
-        if not TRUE_PROCESSES:
-            stack.enter_context(ComposedOnce(root / COMPOSED).active())
+    with contextlib.nullcontext() if TRUE_PROCESSES else composed_once():
         yield
 
 

@@ -1,14 +1,15 @@
 """The cached compositions of the tests equal those of Hydra."""
 
-from pathlib import Path
 from typing import Any
 
 import hydra
 import pytest
+from hydra._internal import config_loader_impl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from composed_once import ComposedOnce, replaced
+from composed_once import CREATE_LIST, MERGE, composed_once
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 
@@ -17,11 +18,6 @@ COMMAND_LINES = [
     ["task=stars", "model=tiny", "data.batch_size=7", "+data.nonsense=1", "hydra.job.name=mine"],
     ["task=sentiment", "logger=csv", "schedule@second=constant"],
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def schemas() -> None:
-    register_schemas()
 
 
 def composed(*overrides: str) -> DictConfig:
@@ -47,19 +43,20 @@ def described(node: Any) -> Any:
 
 
 @pytest.mark.parametrize("overrides", COMMAND_LINES, ids=" ".join)
-def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str], tmp_path: Path) -> None:
-    with replaced():
-        true = description(overrides)
-    with ComposedOnce(tmp_path).active():
-        assert [description(overrides), description(overrides)] == [true, true]
-    kept = set(tmp_path.iterdir())
-    with ComposedOnce(tmp_path).active():  # as in another process
-        assert description(overrides) == true
-    assert set(tmp_path.iterdir()) == kept
+def test_a_composition_is_the_same_the_first_time_and_later(
+    overrides: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_schemas()
+    with composed_once():
+        found = [description(overrides), description(overrides)]
+    monkeypatch.setattr(config_loader_impl, "create_defaults_list", CREATE_LIST)
+    monkeypatch.setattr(ConfigLoaderImpl, "_compose_config_from_defaults_list", MERGE)
+    assert found == [description(overrides)] * 2
 
 
 def test_what_a_run_changes_is_not_kept() -> None:
-    with ComposedOnce().active():
+    register_schemas()
+    with composed_once():
         first = composed("task=stars")
         first.model.dim = 999
         first.hydra.job.name = "another"

@@ -9,7 +9,6 @@ import bz2
 import contextlib
 import errno
 import fcntl
-import functools
 import io
 import json
 import logging
@@ -33,12 +32,12 @@ from unittest.mock import patch
 import pyte
 import pytest
 
-from processes import CAN_FORK, ForkedProcess, ForkServer
+from processes import CAN_FORK, ForkedProcess
+from processes import environment as environment
 
 ROOT = Path(__file__).parents[1]
 Process = subprocess.Popen[str]
 TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start a new process for each script
-NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 @dataclass
@@ -93,8 +92,8 @@ class Scripts:
         """
         command = [str(ROOT / "src" / f"{name}.py"), *arguments]
         variables = environment() | (environ or {})
-        if not fresh and CAN_FORK and not TRUE_PROCESSES and fork_server().suits(variables):
-            return ForkedProcess(fork_server(), command, self.folder, variables, terminal, own_group)
+        if not fresh and CAN_FORK and not TRUE_PROCESSES:
+            return ForkedProcess(command, self.folder, variables, terminal, own_group)
         output = subprocess.PIPE if terminal is None else terminal
         return subprocess.Popen(
             [sys.executable, *command],
@@ -240,34 +239,6 @@ def some_text(length: int) -> str:
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the content of every file below a folder, for comparisons."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
-
-
-def environment() -> dict[str, str]:
-    """Return the environment without variables that would make a test depend on this machine or on earlier tests.
-
-    Lightning's `seed_everything` sets PL_GLOBAL_SEED in the process of the tests.
-    """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_", "PL_"))}
-    return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-
-
-AT_START = environment()  # before a test sets a variable
-
-
-SHARED_BY_WORKERS: list[Path] = []  # the folder of the tests, which conftest.py adds where pytest-xdist runs them
-
-
-@functools.cache
-def fork_server() -> ForkServer:
-    """Return the server that forks this process's scripts. It is started at the first call."""
-    return ForkServer(AT_START, shared=next(iter(SHARED_BY_WORKERS), None))
-
-
-def end_fork_server() -> None:
-    """End the server, if a test has needed it."""
-    if fork_server.cache_info().currsize:
-        fork_server().close()
-        fork_server.cache_clear()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """Fixtures of the fault tests: counted trials, the table at the end, and small data for every kind of task."""
 
-import contextlib
 import os
 import shutil
 from collections import Counter
@@ -11,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from composed_once import ComposedOnce
 from faults.trials import SEED, SHARE, Trials
-from tests_support import TRUE_PROCESSES, Scripts, sample_reviews, sample_rows, some_names, write_lines
+from tests_support import Scripts, sample_reviews, sample_rows, some_names, write_lines
 
 PROPERTY = "trials"
 ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
@@ -57,13 +55,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(f"{'all':<{width}}{tried.total():>8,}{passed.total():>8,}")
     for name, reason in skipped.items():
         terminalreporter.write_line(f"not tried: {name}: {reason}")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once(files_are_merged_once: None) -> Iterator[None]:
-    """Store compositions only in memory, because `watched` fails a test that writes files outside of its folders."""
-    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
-        yield
 
 
 @pytest.fixture

@@ -111,7 +111,8 @@ class StopAtStepEnd(Callback):
         if is_first and self._trainer.state.fn is TrainerFn.FITTING:
             if self._trainer.is_global_zero:
                 again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
-                log.info("Stopping after this step%s", again)
+                # In this thread, a message that interrupts another one would be an error of the output's buffer.
+                threading.Thread(target=log.info, args=("Stopping after this step%s", again)).start()
         elif is_first or (number == self.received == signal.SIGINT and not (checkpoint and checkpoint.is_saving)):
             raise Interrupted(number)
 

@@ -1,0 +1,35 @@
+"""The imports of the process that is forked for each command that a test starts as a separate process (processes.py).
+
+It imports only libraries. A command imports the modules of firstlight itself, so that their state (the time of the
+start, the schemas registered with Hydra) is the same as in a new process.
+"""
+
+import gc
+import sys
+from pathlib import Path
+
+import datasets  # noqa: F401
+import hydra  # noqa: F401
+import lightning.pytorch  # noqa: F401
+import rich.live  # noqa: F401
+import sacrebleu  # noqa: F401
+import scipy.sparse.linalg  # noqa: F401
+import sklearn.feature_extraction.text
+import sklearn.linear_model  # noqa: F401
+import tokenizers  # noqa: F401
+import torch.nn.attention.flex_attention
+import torch.utils.tensorboard  # noqa: F401
+import torchmetrics  # noqa: F401
+import tyro  # noqa: F401
+from joblib.externals.loky.backend.context import set_start_method
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from composed_once import composed_once
+
+LIBRARY_PATH = [part for part in sys.path if part and Path(part) != Path(__file__).parent]
+
+set_start_method("fork")  # by default, joblib starts new processes, and each imports the libraries again
+composed_once().__enter__()
+ConstrainedLayoutEngine.execute = lambda *_: None  # as in the tests' own process
+gc.collect()
+gc.freeze()  # a garbage collection in a forked process would copy all memory pages
