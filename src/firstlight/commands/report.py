@@ -25,7 +25,7 @@ from firstlight.lab.reports.scaling import scaling
 from firstlight.lab.reports.scaling_text import section_of
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
-from firstlight.runs.settings import plain_value
+from firstlight.runs.gather import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.terminal_text import note, say
 

@@ -24,7 +24,7 @@ from firstlight.lit.checkpoint import METADATA
 from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow
 from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.runs.folder import MOMENT, RunFolder, read_history
-from firstlight.runs.gather import Damaged, metrics_of, read_run
+from firstlight.runs.gather import metrics_of, read_run
 from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, number
 from firstlight.runs.summary import Run as Summary
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -131,9 +131,10 @@ class Run(ABC):
 
         >>> run.metrics["val/loss"]
         """
+        record = self.record
         try:
-            return metrics_of(self.record)
-        except Damaged as error:
+            return metrics_of(record)
+        except UserError as error:
             raise UserError(f"{self.path}: {error}; train the run again") from error
 
     @cached_property

@@ -121,20 +121,28 @@ class RunFolder:
         """Return whether a training run has written a record here."""
         return self.metrics_file.is_file()
 
-    def read(self) -> dict[str, Any]:
+    def read(self, *, may_be_later: bool = False) -> dict[str, Any]:
         """Return the content of metrics.json.
 
         Raises UserError if the file is missing, broken, too large, or of a version that this one does not read.
+
+        may_be_later: whether the record of a later version is returned.
         """
         try:
             record = json.loads(regular(self.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise UserError(f"{self.path} is not a run folder: it has no metrics.json") from None
+        except UserError:
+            raise
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{self.metrics_file} is broken ({error}); the run must be trained again") from error
+            raise UserError(
+                f"{self.metrics_file} is cut short or broken ({error}); the run must be trained again"
+            ) from error
         if not isinstance(record, dict):
             raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")
-        check_version(record, self.metrics_file)
+        versions = record.get("versions")
+        if isinstance(versions, dict):  # a job that never began has none
+            refuse_other(versions.get("firstlight"), self.metrics_file, may_be_later=may_be_later)
         return record
 
     def write(self, record: dict[str, Any]) -> None:
@@ -175,13 +183,6 @@ class RunFolder:
         """Return the status in a record of this run; interrupted if it says running, and no process trains the run."""
         status = str(record.get("status", "waiting"))
         return "interrupted" if status == "running" and not self.is_locked() else status
-
-
-def check_version(record: dict[str, Any], path: Path | str, *, may_be_later: bool = False) -> None:
-    """Raise UserError for a record of another version, as `refuse_other` does. A job that never began has none."""
-    versions = record.get("versions")
-    if isinstance(versions, dict):
-        refuse_other(versions.get("firstlight"), path, may_be_later=may_be_later)
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:

@@ -3,24 +3,22 @@
 import csv
 import io
 import json
-import logging
 import math
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version
-from firstlight.runs.settings import key_and_value, plain_value
-from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run
+from firstlight.runs.folder import MOMENT, RunFolder, read_history
+from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
+from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.trials import MAXIMIZE, MINIMIZE
-
-log = logging.getLogger(__name__)
+from firstlight.spelling import QUOTING
 
 POINTS_PER_CURVE = 200
 IN_NUMBERS = b"0123456789+-.eE"
@@ -29,10 +27,13 @@ MOST_ENTRIES, MOST_CHARACTERS = 1_000, 50_000  # of the metrics or overrides of 
 MOST_BYTES = 2**28  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
-
-
-class Damaged(UserError):  # noqa: N818 (the run is damaged; the report does not fail)
-    """A file of a run is incomplete or broken. The message names the file and the damage."""
+NUMBERS = {  # fields of a run that are values of the record, and their types
+    **dict.fromkeys(("parameters", "embedding_parameters", "steps", "tokens"), (int,)),
+    **dict.fromkeys(("flops", "tokens_per_second"), (int, float)),
+    **dict.fromkeys(("optimized_metric", "optimized_mode"), (str,)),
+}
+GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
+WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
 def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
@@ -41,41 +42,42 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
     A damaged folder raises no error: the row says what is damaged.
     """
     try:
-        record = read_record(folder)
+        record = folder.read(may_be_later=True)
         run = run_of(name, record)
-    except UserError as error:
-        is_new = is_starting(folder)
-        return Run(name, "running" if is_new else UNREADABLE, why="it is starting" if is_new else str(error))
-    damages: list[str] = []
-    curves, damage = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
-    damages += [damage] if damage else []
-    texts, confusion = None, None
-    try:
-        texts = newest_texts(folder.path / "samples")
-    except OSError as error:
-        damages.append(f"samples/ cannot be read ({error})")
-    try:
-        confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
-    except UserError as error:
-        damages.append(str(error))
-    status, why = judged(folder, record, damages)
-    return replace(run, status=status, why=why, curves=curves, texts=texts, confusion=confusion)
+        curves, damages = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
+        texts, confusion = None, None
+        try:
+            texts = newest_texts(folder.path / "samples")
+            confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
+        except (OSError, UserError) as error:
+            damages.append(str(error))
+        status, why = judged(folder, record, damages)
+    except (OSError, UserError) as error:
+        if is_starting(folder):
+            return Run(name, "running", why="it is starting")
+        return Run(name, UNREADABLE, why=_within(folder, str(error)))
+    return replace(run, status=status, why=_within(folder, why), curves=curves, texts=texts, confusion=confusion)
+
+
+def _within(folder: RunFolder, message: str) -> str:
+    """Return a message that names the files of a run without the path of its folder, which the report shows."""
+    return message.replace(f"{folder.path}/", "")
 
 
 def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tuple[str, str]:
     """Return the status of a run, and why it is not counted; "" for a run that is counted."""
-    match record["status"]:
+    match folder.status_of(record):
         case "finished":
             return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
         case "failed" | "pruned" as status:
             unknown = "it failed and gives no reason" if status == "failed" else "a pruner stopped it"
             return status, " ".join(str(record.get("reason") or unknown)[:LONGEST_TEXT].split())
+        case "interrupted" if record["status"] == "running":
+            return INCOMPLETE, "it was killed while it ran: its record says running, and no process trains it"
         case "interrupted":
             return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
-        case "running" if is_trained_now(folder):
-            return "running", "it is still running"
         case "running":
-            return INCOMPLETE, "it was killed while it ran: its record says running, and no process trains it"
+            return "running", "it is still running"
     return UNREADABLE, f"metrics.json: status={record['status']!r} is not the status of a run"
 
 
@@ -86,46 +88,24 @@ def is_starting(folder: RunFolder) -> bool:
     return False
 
 
-def is_trained_now(folder: RunFolder) -> bool:
-    """Return whether a process trains the run. Where this cannot be read, the answer is no, with a warning."""
-    try:
-        return folder.is_locked()
-    except OSError as error:
-        log.warning("%s: cannot check whether the run is still running (%s)", folder.path, error)
-        return False
-
-
-def read_record(folder: RunFolder) -> dict[str, Any]:
-    """Return the content of metrics.json. Raises Damaged, also for a file of another program or an earlier version."""
-    try:
-        record = json.loads(regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Damaged("metrics.json is missing: the run ended before it was written") from None
-    except OSError as error:
-        raise Damaged(f"metrics.json cannot be read ({error})") from error
-    except (ValueError, RecursionError) as error:
-        raise Damaged(f"metrics.json is cut short or broken ({error})") from error
-    if not isinstance(record, dict) or not record.get("task") or "status" not in record:
-        raise Damaged("metrics.json is not the record of a run: it has no task and status")
-    check_version(record, folder.metrics_file.name, may_be_later=True)
-    return record
-
-
 def run_of(name: str, record: dict[str, Any]) -> Run:
-    """Return the row of a record without its curves. Raises Damaged if a value has another type."""
+    """Return the row of a record without its curves. Raises UserError if a value is missing or has another type."""
 
     def part(key: str, *types: type, of: dict[str, Any] = record) -> Any:
         return checked(f"metrics.json: {key}", of.get(key), *types)
 
+    if not record.get("task") or "status" not in record:
+        raise UserError("metrics.json is not the record of a run: it has no task and status")
     overrides = part("overrides", list) or []
     if not all(isinstance(override, str) for override in overrides):
-        raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
+        raise UserError(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
     data, objectives = part("data", dict) or {}, part("objectives", dict) or {}
     for metric, goal in objectives.items():
         if goal not in (MINIMIZE, MAXIMIZE):
-            raise Damaged(f"metrics.json: the direction of {metric[:40]} is {str(goal)[:40]!r}")
+            raise UserError(f"metrics.json: the direction of {metric[:40]} is {str(goal)[:40]!r}")
     sizes = part("rows", dict, of=data) or part("tokens", dict, of=data) or {}
     typed = dict(filter(None, map(key_and_value, overrides)))
+    numbers: dict[str, Any] = {key: part(key, *types) for key, types in NUMBERS.items()}
     return Run(
         name,
         str(part("status", str)),
@@ -135,80 +115,114 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         fingerprint=part("fingerprint", str, of=data),
         sizes={split: size for split, size in sizes.items() if type(size) is int},
         is_of_classes=isinstance(data.get("classes"), list),
-        optimized_metric=part("optimized_metric", str),
-        optimized_mode=part("optimized_mode", str),
         objectives=objectives,
         metrics=metrics_of(record),
-        parameters=part("parameters", int),
-        embedding_parameters=part("embedding_parameters", int),
-        steps=part("steps", int),
-        tokens=part("tokens", int),
-        flops=part("flops", int, float),
-        tokens_per_second=part("tokens_per_second", int, float),
         fit_seconds=part("fit", int, float, of=part("seconds", dict) or {}),
+        **numbers,
     )
 
 
 def checked(name: str, value: Any, *types: type) -> Any:
     """Return a value of a run, or None if it is missing.
 
-    Raises Damaged if it has another type, or so many entries, characters or digits that a report would take minutes.
+    Raises UserError if it has another type, or so many entries, characters or digits that a report would take minutes.
     """
     entries = value if isinstance(value, list | dict) else [value]
     length = sum(len(entry) for entry in entries if isinstance(entry, str))
     if len(entries) > MOST_ENTRIES or length > MOST_CHARACTERS:
         has = f"{len(entries):,} entries and {length:,} characters"
-        raise Damaged(f"{name}: {has} are more than the {MOST_ENTRIES:,} and {MOST_CHARACTERS:,} that a report reads")
+        raise UserError(f"{name}: {has} are more than the {MOST_ENTRIES:,} and {MOST_CHARACTERS:,} that a report reads")
     is_endless = isinstance(value, int) and abs(value) >= LARGEST
     if value is not None and (is_endless or isinstance(value, bool) or not isinstance(value, types)):
         why = "too large" if is_endless else f"of type {type(value).__name__}"
-        raise Damaged(f"{name} is {str(value)[:40]!r}, {why}")
+        raise UserError(f"{name} is {str(value)[:40]!r}, {why}")
     return value
 
 
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:
-    """Return the metrics of a record by name. Raises Damaged for a value that is not a number."""
+    """Return the metrics of a record by name. Raises UserError for a value that is not a number."""
     metrics = checked("metrics.json: metrics", record.get("metrics"), dict) or {}
     numbers = {name: checked(f"metrics.json: {name}", value, int, float) for name, value in metrics.items()}
     return {name: float(value) for name, value in numbers.items() if value is not None}
 
 
-def _source_typed(overrides: list[Any]) -> str | None:
+def _source_typed(overrides: list[str]) -> str | None:
     """Return the source of the data that the command line of a run sets; None if it sets none."""
-    forced = [str(each).partition("=")[2] for each in overrides if str(each).lstrip("+").startswith("data.source=")]
+    forced = [each.partition("=")[2] for each in overrides if each.lstrip("+").startswith(f"{WHERE_DATA_IS}=")]
     return forced[-1] if forced and forced[-1] != "auto" else None
 
 
-def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:
-    """Return the thinned curves of a history, and what is wrong with the file. Its complete lines are always read."""
+def key_and_value(override: str) -> tuple[str, Value] | None:
+    """Return the key and the value of an override; None if it does not change what the run computes."""
+    is_removal = override.startswith("~")
+    key, _, text = override.lstrip("+~").partition("=")
+    group = re.split(r"[./@]", key)[0]
+    if group in NOT_PART_OF_A_RUN or key in (*GROUPS_THAT_CHANGE_NOTHING, WHERE_DATA_IS):
+        return None
+    if key.partition(".")[2] in FREE_OPTIONS.get(group, ()):
+        return None
+    return key, "removed" if is_removal else value_typed(text)
+
+
+def value_typed(text: str) -> Value:
+    """Return the value of an override, whichever quotes or backslashes it was typed with."""
+    if not QUOTING.search(text) and not text.startswith(("[", "{")):
+        return plain_value(text)
+    from firstlight.runs.overrides import parsed_value  # imports Hydra, which few values require
+
+    value = parsed_value(text)
+    if isinstance(value, list | dict):
+        return plain_value(value)  # so that ['a', 'b'] equals [a,b]
+    return value if isinstance(value, str) and value != text else plain_value(text)
+
+
+def plain_value(value: Any) -> Value:
+    """Return a value as a number or a word, so that 1e-3 equals 0.001, and 'a' equals a."""
+    if isinstance(value, bool | int | float | None):
+        return value
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    text = value.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.lower() in ("", "null", "~"):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if len(text) > 4000:  # Python reads no integer of 5,000 digits
+        return text
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, flags=re.IGNORECASE):
+        return float(text)
+    return text
+
+
+def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], list[str]]:
+    """Return the thinned curves of a history, and what is wrong with the file.
+
+    The complete lines of a history are read whose last line is cut short.
+    """
     try:
         content = regular(path, MOST_BYTES).read_bytes()
     except FileNotFoundError:
-        return {}, None  # the record is complete without a history
+        return {}, []  # the record is complete without a history
     except OSError as error:
-        return {}, f"{path.name} cannot be read ({error})"
+        return {}, [str(error)]
     if not content.strip():
-        return {}, f"{path.name} is empty" if must_have_lines else None
-    lines, damage = _whole_lines(content)
-    try:
-        return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
-    except UserError as error:
-        return {}, str(error)
-    except (TypeError, KeyError, ValueError, OverflowError) as error:
-        broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
-        where = f"line {broken} is broken" if broken else f"a metric is not a number ({error})"
-        return {}, f"{path.name}: {where}"
-
-
-def _whole_lines(content: bytes) -> tuple[list[bytes], str | None]:
-    """Return the lines before the first incomplete one, and a message about that one."""
+        return {}, [f"{path.name} is empty"] if must_have_lines else []
     lines = content.splitlines()
-    if not content.endswith(b"\n"):
-        return lines[:-1], f"line {len(lines)}, the last, is cut short"
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and not (line.startswith(b"{") and line.endswith(b"}")):
-            return lines[: number - 1], f"line {number} is cut short"
-    return lines, None
+    damages = [] if content.endswith(b"\n") else [f"{path.name}: line {len(lines)}, the last, is cut short"]
+    try:
+        return curves_of(_parsed(lines[: -1 if damages else None], most), most), damages
+    except UserError as error:
+        return {}, [str(error)]
+    except (TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
+        try:
+            read_history(path)  # names the broken line
+        except UserError as broken:
+            return {}, [str(broken)]
+        return {}, [f"{path.name}: a metric is not a number ({error})"]
 
 
 def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
@@ -220,36 +234,19 @@ def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
     return [line for same in sets for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
 
 
-def _is_moment(line: bytes) -> bool:
-    try:
-        _moment(json.loads(line))
-    except (TypeError, KeyError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
     """Return a curve of at most so many points for each metric.
 
     Raises TypeError, KeyError, ValueError or OverflowError for a line that is not from a history.
     """
-    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for line in lines:
-        alike.setdefault(tuple(line), []).append(line)
-    holding: dict[str, list[list[dict[str, Any]]]] = {}
-    for names, same in alike.items():
-        for name in names:
-            holding.setdefault(name, []).append(same)
-    curves = {}
-    for name, parts in checked("history.jsonl: metrics", holding, dict).items():
-        if name not in MOMENT:
-            where = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts), key=_moment)
-            curves[name] = _curve(name, thinned(where, most))
-    return curves
-
-
-def _moment(line: dict[str, Any]) -> tuple[int, float]:
-    return int(line["step"]), float(line["seconds"])
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in sorted(lines, key=lambda line: (int(line["step"]), float(line["seconds"]))):
+        for name in line:
+            if name not in MOMENT:
+                found.setdefault(name, []).append(line)
+    return {
+        name: _curve(name, thinned(same, most)) for name, same in checked("history.jsonl: metrics", found, dict).items()
+    }
 
 
 def _curve(name: str, lines: list[dict[str, Any]]) -> Curve:
@@ -265,22 +262,24 @@ def thinned(values: Sequence[Any], most: int) -> list[Any]:
 
 
 def read_confusion(path: Path) -> Confusion | None:
-    """Return the table that classifier/confusion_matrix.py wrote; None if it is missing. Raises Damaged."""
-    name = f"{path.parent.name}/{path.name}"
+    """Return the table that classifier/confusion_matrix.py wrote; None if it is missing.
+
+    Raises UserError if it is damaged, and OSError.
+    """
     try:
         text = regular(path, MOST_BYTES).read_bytes().decode("utf-8")
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         counts = {(row["true"], row["predicted"]): int(row["count"]) for row in rows}
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise Damaged(f"{name} cannot be read ({error})") from error
+    except UserError:
+        raise
     except (csv.Error, KeyError, TypeError, ValueError) as error:
-        raise Damaged(f"{name} is cut short or broken ({type(error).__name__}: {error})") from error
+        raise UserError(f"{path} is cut short or broken ({type(error).__name__}: {error})") from error
     classes = list(dict.fromkeys(true for true, _ in counts))
     is_square = classes and counts.keys() == {(true, predicted) for true in classes for predicted in classes}
     if not is_square or not text.endswith("\n"):
-        raise Damaged(f"{name} is cut short: it has {len(counts)} complete cells of {len(classes)} true classes")
+        raise UserError(f"{path} is cut short: it has {len(counts)} complete cells of {len(classes)} true classes")
     return Confusion(classes, [[counts[true, predicted] for predicted in classes] for true in classes])
 
 

@@ -12,9 +12,8 @@ from typing import Any
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.folder import RunFolder, direction
-from firstlight.runs.gather import POINTS_PER_CURVE, read_run
+from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
-from firstlight.runs.settings import WHERE_DATA_IS, plain_value
 from firstlight.runs.summary import Run, Value
 
 log = logging.getLogger(__name__)
