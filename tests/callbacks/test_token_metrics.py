@@ -14,7 +14,7 @@ from torch import Tensor
 from firstlight.callbacks import token_metrics
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy
 from firstlight.data.corpus_options import Preparation
-from firstlight.generator.bits_per_character import BitsPerCharacter
+from firstlight.generator.metrics import BitsPerCharacter
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode

@@ -203,13 +203,11 @@ def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Pat
     assert record["metrics"]["val/loss"] == losses[chosen]
     data = data_of(folder)
     training, test = (data.ids(data.stream(split)) for split in ("train", "test"))
-    *_, whole = ngrams.losses(training, test, data.tokenizer.vocab_size, chosen)
-    [first] = ngrams.losses(training, test[:1], data.tokenizer.vocab_size, 1)  # the first token is not predicted
-    expected = (whole * len(test) - first) / (len(test) - 1)
-    assert record["metrics"]["test/loss"] == pytest.approx(expected)
+    *_, whole = ngrams.token_losses(training, test, data.tokenizer.vocab_size, chosen)
+    assert record["metrics"]["test/loss"] == pytest.approx(whole[1:].mean())  # the first token is not predicted
     losses = np.load(folder / "losses" / "test.npy")
     assert losses.shape == (len(test) - 1,)
-    assert losses.mean() == pytest.approx(expected)
+    assert losses.mean() == pytest.approx(whole[1:].mean())
 
 
 def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, str]) -> None:

@@ -319,7 +319,7 @@ MISTAKES = {
     "--tokens 0": "tokens=0",
     "--num-samples 0": "num_samples=0",
     f"--num-samples {10**30}": f"num_samples={10**30} must be at most 1,000,000",
-    f"--tokens {10**30}": f"tokens={10**30} must be at most 100,000,000",
+    f"--tokens {10**30}": f"tokens={10**30} must be at least 1 and at most 100,000,000",
     "--context-length 17": "context_length=17 must lie between 1 and 13",
     "--seed 99999999999999999999": "seed=99999999999999999999",
 }

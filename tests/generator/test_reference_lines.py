@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from firstlight.data.corpus_options import Preparation
-from firstlight.generator.reference_lines import ReferenceLines
+from firstlight.generator.baseline import ReferenceLines
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 NAMES = ["uniform", "unigram", "bigram"]

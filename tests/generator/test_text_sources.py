@@ -1,4 +1,5 @@
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -199,7 +200,7 @@ def test_a_file_is_downloaded_once(web):
 
 def test_what_is_published_nowhere_is_an_error_and_no_sample(web):
     web.content = None
-    with pytest.raises(RunError, match=rf"data.url={web.url} answers 404 Not Found; set data.url, or data.path"):
+    with pytest.raises(RunError, match=rf"data.url={web.url} .*404.*; set data.url, or data.path"):
         find(url=web.url)
     assert list(Path("cache").rglob("*.txt")) == []
     web.content = TEXT.encode()
@@ -213,28 +214,21 @@ def test_a_web_that_keeps_silent_does_not_answer(web, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("url", "message"),
+    "url",
     [
-        *(
-            (url, f"data.url={url} must begin with https:// or http:// and a host")
-            for url in ("file:///etc/hostname", "p.txt")
-        ),
-        *(
-            (url, "must begin with https:// or http:// and a host")
-            for url in ("http:///plays.txt", "http:// example.org")
-        ),
-        *((f"http://{url}", r"is not a URL \(.*\); correct it") for url in ("127.0.0.1:9/a b", "[/", "127.0.0.1:9/ä")),
+        *("file:///etc/hostname", "p.txt", "http:///plays.txt", "http:// example.org"),
+        *("http://127.0.0.1:9/a b", "http://[/", "http://127.0.0.1:9/ä"),
     ],
 )
-def test_a_url_that_is_none_is_refused(url, message):
-    with pytest.raises(UserError, match=message):
+def test_a_url_that_is_none_is_refused(url):
+    with pytest.raises(UserError, match=f"^data.url={re.escape(url)} must be https://.*; a local file is data.path$"):
         find(url=url)
 
 
 @pytest.mark.parametrize(
     ("content", "promised", "message"),
     [
-        (b"one", 100, r"the download was interrupted \(.*\); try again, or set data.path"),
+        (b"one", 100, r"cannot be downloaded \(.*\); set data.url, or data.path"),
         (b"", None, r"is an empty file; set data\.url, or data\.path"),
     ],
 )

@@ -17,7 +17,7 @@ from firstlight.callbacks.training_evaluation import TrainingEvaluation as Train
 from firstlight.classifier.accuracy import Accuracy as Accuracy
 from firstlight.classifier.confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from firstlight.classifier.review_table import ReviewTable as ReviewTable
-from firstlight.generator.bits_per_character import BitsPerCharacter as BitsPerCharacter
-from firstlight.generator.reference_lines import ReferenceLines as ReferenceLines
+from firstlight.generator.baseline import ReferenceLines as ReferenceLines
+from firstlight.generator.metrics import BitsPerCharacter as BitsPerCharacter
 from firstlight.generator.text_samples import TextSamples as TextSamples
 from firstlight.translator.translations import Translations as Translations

@@ -74,7 +74,8 @@ def main() -> None:
     from firstlight.generator.writing import Writing
 
     generator: GeneratorRun = load_for("generate", run, checkpoint=options.checkpoint)
-    writing = Writing(**{each.name: getattr(options, each.name) for each in fields(Writing)})
+    names = [each.name for each in fields(Writing) if each.name != "never"]
+    writing = Writing(**{name: getattr(options, name) for name in names})
     prompt = generator.read(options.prompt, writing)
     notes = list(prompt.notes)
     if generator.data_source == "sample":

@@ -1,15 +1,17 @@
-"""Baseline of the generators: interpolated n-gram counts, with the order chosen on the validation split."""
+"""N-grams of tokens: the baseline of the generators, and reference lines for the curve of a training."""
 
 import logging
 import math
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
 
+from firstlight.callbacks.publish import data_of
 from firstlight.data.cache import save_array
 from firstlight.generator import ngrams
 from firstlight.generator.data import StreamData
@@ -96,3 +98,51 @@ def _metrics(data: StreamData, stage: str, split: Split) -> dict[str, float]:
             bits = float(losses.sum() / counts[split.ids].sum() / math.log(2))
             metrics[f"{stage}/{prefix}bits_per_character"] = bits
     return metrics
+
+
+class ReferenceLines(Callback):
+    """Log the perplexities of n-gram baselines, which have no network, at the start of a training.
+
+    `reference/uniform_perplexity` is the size of the vocabulary. `reference/unigram_perplexity` and
+    `reference/bigram_perplexity` are computed from counts in the training split, and measured on the validation split.
+    It requires a `CharacterData` or a `ReviewTextData`.
+
+    Args:
+        most_tokens: The largest number of tokens of each split that are read.
+
+    Raises:
+        UserError: If the trainer has no data module.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.callbacks import ReferenceLines
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> logger = L.pytorch.loggers.CSVLogger("counted")
+        >>> trainer = L.Trainer(max_steps=1, callbacks=[ReferenceLines()], logger=logger)
+        >>> trainer.fit(module, datamodule=data)
+        >>> names = (Path(logger.log_dir) / "metrics.csv").read_text().splitlines()[0]
+        >>> "reference/bigram_perplexity" in names
+        True
+    """
+
+    def __init__(self, most_tokens: int = 5_000_000) -> None:
+        self.most_tokens = most_tokens
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.is_global_zero or trainer.global_step:  # a resumed run has already logged them
+            return
+        data: Any = data_of(trainer, self)
+        training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))
+        size = data.tokenizer.vocab_size
+        lines = {"reference/uniform_perplexity": float(size)}
+        orders = ngrams.token_losses(training, validation, size, highest_order=2)
+        for name, losses in zip(("unigram", "bigram"), orders, strict=True):
+            lines[f"reference/{name}_perplexity"] = math.exp(losses.mean())
+        log.info("%s", "  ".join(f"{name} {value:.2f}" for name, value in lines.items()))
+        for logger in trainer.loggers:
+            logger.log_metrics(lines, step=0)

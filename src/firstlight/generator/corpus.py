@@ -2,12 +2,13 @@
 
 import hashlib
 import re
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from http.client import HTTPException, InvalidURL
-from itertools import chain, islice
+from http.client import HTTPException
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
 Pieces = Callable[[], Iterable[str]]  # returns the pieces of a text from its beginning, whenever it is called
+Reader = CharacterTokenizer | BytePairTokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +46,11 @@ class Corpus(Encoded):
     """
 
     ids: RaggedIds
-    tokenizer: CharacterTokenizer | BytePairTokenizer
+    tokenizer: Reader
     statistics: dict[str, Any]
 
 
-def encode_text(
-    source: Source, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None = None
-) -> Corpus:
+def encode_text(source: Source, options: CharacterOptions, tokenizer: Reader | None = None) -> Corpus:
     """Return a text, prepared, split and encoded, or opened from the cache. Raises UserError.
 
     tokenizer: the tokenizer of a trained network that reads this text; None trains one on the training part.
@@ -65,12 +65,7 @@ def encode_text(
     return _load(store.stored(options, source, [tokenizer], fill, text=preparation))
 
 
-def _encode(
-    source: Source,
-    options: CharacterOptions,
-    tokenizer: CharacterTokenizer | BytePairTokenizer | None,
-    folder: Path,
-) -> None:
+def _encode(source: Source, options: CharacterOptions, tokenizer: Reader | None, folder: Path) -> None:
     """Write an encoded text to a folder. Each of several passes over the text holds only a part of it in memory."""
     pieces, statistics = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
@@ -81,7 +76,7 @@ def _encode(
     sentence = overlaps.found(pieces(), split_of_piece, remove=options.deduplicate) if is_many else ""
 
     def parts(split: str) -> Iterator[str]:
-        yield from _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
+        return _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
 
     if tokenizer is None:
         tokenizer = _train_tokenizer(_kept(parts("train"), options), options)
@@ -169,10 +164,10 @@ def _of_split(pieces: Iterable[str], splits: NDArray[np.int64], cuts: list[int],
     if not cuts:
         yield from (piece for piece, split in zip(pieces, splits, strict=True) if split == number)
         return
-    begin, end = ([0, *cuts])[number], (cuts[number] if number < len(cuts) else None)
+    begin, end = [*pairwise([0, *cuts, sys.maxsize])][number]
     position = 0
     for piece in pieces:
-        part = piece[max(begin - position, 0) : None if end is None else max(end - position, 0)]
+        part = piece[max(begin - position, 0) : max(end - position, 0)]
         position += len(piece)
         if part:
             yield part
@@ -192,7 +187,7 @@ def _kept(parts: Iterable[str], options: CharacterOptions) -> Iterable[str]:
     return ["".join(islice(chain.from_iterable(parts), most * options.context_length + 1))]
 
 
-def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> CharacterTokenizer | BytePairTokenizer:
+def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> Reader:
     wanted = options.tokenizer
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
@@ -217,7 +212,7 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
+def _write(file: Any, chunk: list[str], tokenizer: Reader) -> list[int]:
     """Append the ids of some parts to a file and return the number of ids of each part."""
     encoded = tokenizer.encode_batch(chunk)
     ids = encoded.ids.astype(id_type(tokenizer.vocab_size))
@@ -239,6 +234,7 @@ def _load(folder: Path) -> Corpus:
 
 PATIENCE = 5.0  # seconds to wait for the next byte
 AGENT = {"User-Agent": "firstlight"}
+ADDRESS = r"https?://[\w.@:%-]+(/[!-~]*)?"
 
 
 def find_text(options: CharacterOptions) -> Source:
@@ -274,20 +270,14 @@ def _download(url: str, options: CharacterOptions) -> Source:
 
 def _fetch(url: str) -> bytes:
     """Return the bytes at a URL. Raises UnreachableError without an answer, RunError for an incomplete one."""
-    if not re.match(r"https?://[^/\s]+", url):
-        raise UserError(f"data.url={url} must begin with https:// or http:// and a host; a local file is data.path")
+    if not re.fullmatch(ADDRESS, url, re.ASCII):
+        raise UserError(f"data.url={url} must be https:// or http://, a host and a path; a local file is data.path")
     try:
         request = urllib.request.Request(url, headers=AGENT)  # noqa: S310  (checked above)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
             content: bytes = answer.read()
-    except urllib.error.HTTPError as error:
-        raise RunError(f"data.url={url} answers {error.code} {error.reason}; set data.url, or data.path") from error
-    except (InvalidURL, ValueError) as error:
-        raise UserError(f"data.url={url} is not a URL ({error}); correct it") from error
-    except HTTPException as error:
-        raise RunError(
-            f"data.url={url}: the download was interrupted ({error}); try again, or set data.path"
-        ) from error
+    except (urllib.error.HTTPError, HTTPException) as error:
+        raise RunError(f"data.url={url} cannot be downloaded ({error}); set data.url, or data.path") from error
     except OSError as error:  # unknown host, no route, or timeout
         raise hub.UnreachableError(str(error)) from error
     if not content:

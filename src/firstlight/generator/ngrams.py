@@ -8,23 +8,15 @@ from numpy.typing import NDArray
 Ids = NDArray[np.integer]
 
 
-def losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[float]:
-    """Yield the validation loss, in nats per token, of the n-gram models of order 1, 2, …, highest_order.
-
-    The model of order n reads n - 1 earlier tokens. It is interpolated with the model of the next lower order, weighted
-    by the number of different tokens that follow a context (Witten & Bell 1991). Order 1 is interpolated with the
-    uniform distribution. training, validation: (n,) ids.
-    """
-    for each in token_losses(training, validation, vocab_size, highest_order):
-        yield float(each.mean())
-
-
 def token_losses(
     training: Ids, validation: Ids, vocab_size: int, highest_order: int, reach: Ids | None = None
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the loss of each validation token, (validation tokens,), for each order. `losses` yields their means.
+    """Yield the loss of each validation token in nats, (validation tokens,), for orders 1 to highest_order.
 
-    reach: (validation tokens,) the number of earlier tokens that the model may read for each token, all by default.
+    The model of order n reads n - 1 earlier tokens. It is interpolated with the model of the next lower order, weighted
+    by the number of different tokens that follow a context (Witten & Bell 1991). Order 1 is interpolated with the
+    uniform distribution. training, validation: (n,) ids; reach: (validation tokens,) the number of earlier tokens that
+    the model may read for each token, all by default.
     """
     probability = np.full(len(validation), 1 / vocab_size)
     before = Contexts(training, validation, reach)

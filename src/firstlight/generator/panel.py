@@ -119,7 +119,7 @@ class GeneratorPanel(Panel):
         tokens: list[Event] = []
         if seen:
             logits, ids = torch.cat([step[0] for step in seen]), torch.cat([step[1] for step in seen])
-            found = candidates(logits, ids, writing.sampling(self.run.tokenizer.unwritten))
+            found = candidates(logits, ids, replace(writing, never=self.run.tokenizer.unwritten))
             for piece, token_id, rows in zip(pieces, ids.tolist(), found, strict=False):
                 shown = [[self._name(i), model, drawn, i == token_id] for i, model, drawn in rows]
                 mark = "" if piece else self._name(token_id) if token_id == self.run.separator_id else "·"

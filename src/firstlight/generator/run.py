@@ -1,21 +1,25 @@
 """Trained generators: what can be done with a run, and its figures' texts and tensors."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
-from firstlight.data.windows import EveryWindow, WindowBatch
-from firstlight.generator import evaluation
-from firstlight.generator.bits_per_character import BitsPerCharacter
+from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric
+from firstlight.data.cache import save_array
+from firstlight.data.tables import TokenBatch
+from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
+from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
+from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare, word_perplexity
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Writer, Writing
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.results import Measurement, NothingToDrawError
+from firstlight.kind.results import WHOLE, Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
+from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
@@ -28,6 +32,7 @@ from firstlight.text.text_tokenizers import (
 )
 from firstlight.text.tokenizers import Tokenizer
 
+LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
 LONGEST_PASSAGE = 1200  # tokens of the validation split that are read to choose a text
 
 
@@ -78,7 +83,41 @@ class GeneratorRun(Run, Writer):
     def measure(
         self, data: StreamData, split: str, *, context_length: int | None = None, stride: int | None = None
     ) -> Measurement:
-        return evaluation.measure(self, data, split, self.seen(context_length), stride)
+        context_length = self.seen(context_length)
+        stream = data.stream() if split == WHOLE else data.stream(split)
+        if len(stream) < 2:
+            remedy = "use more text" if split == WHOLE else "choose another --split"
+            raise UserError(f"{data.source.where}: the {split} split has fewer than 2 tokens; {remedy}")
+        if stride is not None and not 1 <= stride <= context_length:
+            raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
+        bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
+        counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
+        bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
+        metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
+        if stride is None:  # otherwise a window has several new targets
+            metrics.append(last)
+        if unknown_id is not None:
+            metrics.append(UnknownShare(unknown_id))
+
+        def logits(batch: TokenBatch) -> Tensor:
+            return self.network(batch.token_ids)[:, -batch.targets.shape[1] :]
+
+        found = measure_tokens(self, _batches(data, stream, context_length, stride), metrics, logits)
+        if counts is not None and data.separator_id is None:
+            text = decode(data.tokenizer, data.ids(stream)[1:].tolist())
+            found |= word_perplexity(found["loss"], text, len(stream) - 1)
+        num_predicted = len(losses.all())
+        note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
+        if stride is not None:
+            first, least = min(context_length, num_predicted), context_length - stride + 1
+            note = f"{num_predicted:,} tokens predicted, all but the first {first} from {least} tokens or more"
+        return Measurement(
+            found,
+            {"tokens": len(stream), "predicted": num_predicted},
+            (note,),
+            lambda folder: save_array(folder / LOSSES, losses.all()),
+            "The metrics and the loss of each token",
+        )
 
     # --- explore ---
 
@@ -125,3 +164,15 @@ class GeneratorRun(Run, Writer):
         >>> run.readable(3)
         """
         return readable(self.tokenizer, token_id, self.separator_id)
+
+
+def _batches(data: StreamData, stream: Stream, context_length: int, stride: int | None) -> Iterator[TokenBatch]:
+    """Yield the windows of a stream, which do not overlap, or start `stride` tokens apart with only the new targets."""
+    size = data.options.evaluation_batch_size
+    if stride is None:
+        for places in EveryWindow(stream, context_length, size):
+            yield data.table(WindowBatch(torch.from_numpy(places)))
+    else:
+        for places, num_new in overlapping_windows(stream, context_length, stride, size):
+            batch = data.table(WindowBatch(torch.from_numpy(places)))
+            yield batch._replace(targets=batch.targets[:, -num_new:])

@@ -62,7 +62,7 @@ class TextSamples(Callback):
         if num_samples < 1 or num_tokens < 1:
             raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null turns them off")
         self.folder, self.num_samples = Path(folder), num_samples
-        self.writing = Writing(num_tokens, temperature, top_k, top_p, seed=seed)
+        self.writing = Writing(temperature, top_k, top_p, tokens=num_tokens, seed=seed)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage == "fit":
@@ -71,14 +71,13 @@ class TextSamples(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
             return
-        samples = self.write(data_of(trainer, self), pl_module)
+        data = data_of(trainer, self)
+        samples = self.write(data, pl_module)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{trainer.global_step:08d}.txt"
         path.write_text("\n\n".join(samples) + "\n", encoding="utf-8")
-        is_documents = data_of(trainer, self).separator_id is not None
-        text = "  ".join(samples) if is_documents else samples[0].strip("\n")
-        shown = "  ".join(filter(str.strip, samples)) if is_documents else text
-        log.info("It writes:\n%s", text, extra={"on_terminal": quoted_below(shown)})
+        text = samples[0].strip("\n") if data.separator_id is None else "  ".join(filter(str.strip, samples))
+        log.info("It writes:\n%s", text, extra={"on_terminal": quoted_below(text)})
         rows = [{"step": trainer.global_step, "sample": sample} for sample in samples]
         publish_table(trainer, "val/samples", rows)
 

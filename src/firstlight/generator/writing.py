@@ -1,8 +1,8 @@
 """Text generation with a trained generator: prompts, sampling and decoding."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any, Literal, NamedTuple
 
@@ -22,41 +22,31 @@ MOST_TOKENS = 100_000_000  # takes a day with a fast network, and fits into memo
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Options of text generation.
+class Writing(Sampling):
+    """Options of text generation, in addition to those of the sampling in decoding/sampling.py.
 
-    tokens: the largest number of tokens, since a document may end earlier; temperature, top_k, top_p, greedy: as in
-    decoding/sampling.py; seed: the seed of the sampling, None for a random one; window: as in decoding/generate.py;
-    context_length: the number of tokens that the network reads, None for all that it supports.
+    tokens: the largest number of tokens, since a document may end earlier; seed: the seed of the sampling, None for a
+    random one; window: as in decoding/generate.py; context_length: the number of tokens that the network reads, None
+    for all that it supports.
     """
 
     tokens: int = 500
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    greedy: bool = False
     seed: int | None = None
     window: Literal["half", "slide"] = "half"
     context_length: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        if self.tokens < 1:
-            raise UserError(f"tokens={self.tokens} must be at least 1")
-        if self.tokens > MOST_TOKENS:
-            raise UserError(f"tokens={self.tokens} must be at most {MOST_TOKENS:,}; continue the text with a prompt")
+        try:
+            super().__post_init__()
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        if not 1 <= self.tokens <= MOST_TOKENS:
+            raise UserError(f"tokens={self.tokens} must be at least 1 and at most {MOST_TOKENS:,}")
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
         if self.window not in Window.__members__:
             raise UserError(f"window={self.window} must be one of {', '.join(Window.__members__)}")
-        self.sampling()
-
-    def sampling(self, never: Sequence[int] = ()) -> Sampling:
-        """Return the sampling of each token. never: the ids that are not drawn. Raises UserError."""
-        try:
-            return Sampling(self.temperature, self.top_k, self.top_p, self.greedy, never)
-        except ValueError as error:
-            raise UserError(str(error)) from error
 
 
 class Prompt(NamedTuple):
@@ -176,7 +166,7 @@ class Writer:
         >>> for (piece,) in run.stream(run.read("ROMEO.", writing), 1, writing):
         ...     print(piece, end="")
         """
-        sampling = writing.sampling(self.tokenizer.unwritten)
+        sampling = replace(writing, never=self.tokenizer.unwritten)
         device = next(self.network.parameters()).device
         random = torch.Generator(device)
         if writing.seed is None:

@@ -1,14 +1,20 @@
-"""Callback that measures the bits per character of a generator, whatever its tokens are."""
+"""Metrics of generators: bits per character, words and tokens, whatever the tokens are."""
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.callbacks.publish import data_if_any, data_of
 from firstlight.callbacks.token_metrics import BITS_PER_NAT, Ratio, TokenMetric
 from firstlight.generator.module import Generation
+from firstlight.text.statistics import WORD
+
+LARGEST_EXPONENT = 700.0  # e to the power of more is not a finite number
 
 
 class BitsPerCharacter(TokenMetric):
@@ -50,3 +56,42 @@ class BitsPerCharacter(TokenMetric):
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"bits_per_character": value * BITS_PER_NAT}
+
+
+class EachLoss(TokenMetric):
+    """Store the loss of each target in the order of the text. It has no value as a metric."""
+
+    def __init__(self) -> None:
+        self.batches: list[Tensor] = []
+
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        self.batches.append(outputs["token_losses"].flatten().float())
+
+    def all(self) -> NDArray[np.float32]:
+        """Return all losses in the order of the text, (targets,)."""
+        return torch.cat(self.batches).numpy()
+
+
+class UnknownShare(TokenMetric):
+    """Share of the targets that are not in the vocabulary."""
+
+    def __init__(self, unknown_id: int) -> None:
+        self.unknown_id = unknown_id
+
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        ratio.update((batch.targets == self.unknown_id).sum(), batch.num_tokens)
+
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"unknown_share": value}
+
+
+def word_perplexity(loss: float, text: str, num_tokens: int) -> dict[str, float]:
+    """Return the perplexity per word, e to the loss of a text divided by its number of words, under its name.
+
+    loss: nats per token. Every token counts, white space and marks included, so generators with different tokenizers
+    compare. Return {} for a text without words, or with so few of them that the perplexity is not a finite number.
+    """
+    num_words = len(WORD.findall(text))
+    if not num_words or loss * num_tokens / num_words > LARGEST_EXPONENT:
+        return {}
+    return {"word_perplexity": math.exp(loss * num_tokens / num_words)}
