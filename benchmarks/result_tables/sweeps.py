@@ -78,7 +78,7 @@ def with_fits(record: Record, line: Line) -> Record:
     try:
         every = scaling(rows, LOSS, lambda _: False, "")
         draw(every, ROOT / IMAGES)
-        held = scaling(rows, LOSS, lambda row: row.keys.get("scale") == line.hold_out, line.hold_out, compared=False)
+        held = scaling(rows, LOSS, lambda row: row.keys.get("scale") == line.hold_out, line.hold_out)
         predicted = [each for each in tables(held) if each.title.startswith("Held out")]
         shown = {
             "sentences": sentences(every),

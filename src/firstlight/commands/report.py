@@ -94,9 +94,7 @@ def report(options: ReportOptions) -> Path:
     references = references_of(options.baseline, found)
     law = None
     if options.scaling:
-        fit = scaling(
-            runs, options.metric, lambda run: bool(held_out) and has_values(run, held_out), " ".join(held_out)
-        )
+        fit = scaling(runs, options.metric, lambda run: has_values(run, held_out), " ".join(held_out))
         law = section_of(fit, draw(fit, options.folder))
     load = SavedPredictions(options.folder)
     most = None if options.baseline else MOST_GROUPS
@@ -109,7 +107,7 @@ def report(options: ReportOptions) -> Path:
     if pruned := sum(run.status == PRUNED for run, _ in left):
         say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
     in_order = sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
-    title, notes = heading(options, runs, in_order)
+    title, notes = heading(options, runs, in_order, len(left))
     from firstlight.lab.reports.page import page
 
     contents = {
@@ -165,49 +163,41 @@ def references_of(wanted: Sequence[str] | None, found: Sequence[Board]) -> list[
         return [None] * len(found)
     places: list[int | None] = []
     for board in found:
-        fitting = [place for place, group in enumerate(board.groups) if group.counted and is_named(group, wanted)]
+        fitting = [place for place, group in enumerate(board.groups) if group.counted and has_values(group, wanted)]
         if len(fitting) > 1:
             names = "; ".join(short_name(board.groups[place].keys) for place in fitting[:MOST_NAMES])
             raise UserError(f"--baseline {' '.join(wanted)}: {board.name} has {len(fitting)} such groups: {names}")
         places.append(fitting[0] if fitting else None)
-    if not any(place is not None for place in places):
-        there = [short_name(group.keys) for board in found for group in board.groups if group.counted and group.keys]
-        more = f" and {len(there) - MOST_NAMES} more" if len(there) > MOST_NAMES else ""
-        listed = "; ".join(there[:MOST_NAMES]) or "no groups that differ in a key"
-        raise UserError(f"--baseline {' '.join(wanted)}: no group has these values; there are {listed}{more}")
+    if places.count(None) == len(places):
+        named = [short_name(group.keys) for board in found for group in board.groups if group.counted and group.keys]
+        there = "; ".join(named[:MOST_NAMES]) or "no groups that differ in a key"
+        raise UserError(f"--baseline {' '.join(wanted)}: no group has these values; there are {there}")
     return places
 
 
-def is_named(group: Group, wanted: Sequence[str]) -> bool:
-    """Return whether a group has all of some values: `key=value`, with a complete or the last part of a key, or a
-    value alone. The group's name is also accepted.
-    """
-    return " ".join(wanted) == short_name(group.keys) or has_values(group, wanted)
-
-
 def has_values(one: Group | Run, wanted: Sequence[str]) -> bool:
-    """Return whether a group or a run has all of some values."""
-    values = {key: (shown(value), brief(value)) for key, value in one.keys.items()}
-    for word in wanted:
-        key, is_pair, value = word.partition("=")
-        if is_pair:
-            typed = shown(plain_value(value))
-            if not any(typed in each for name, each in values.items() if key in (name, name.rpartition(".")[2])):
-                return False
-        elif not any(shown(plain_value(word)) in each for each in values.values()):
-            return False
-    return True
+    """Return whether a group or a run has all of some values.
+
+    wanted: `key=value`, with a complete key or its last part, or a value alone.
+    """
+
+    def has(word: str) -> bool:
+        key, is_pair, value = word.rpartition("=")
+        typed = shown(plain_value(value))
+        fitting = (own for name, own in one.keys.items() if not is_pair or key in (name, name.rpartition(".")[2]))
+        return any(typed in (shown(own), brief(own)) for own in fitting)
+
+    return all(map(has, wanted))
 
 
-def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board]) -> tuple[str, list[str]]:
-    """Return the title of the report and the lines below it."""
-    left = list(not_counted(found, runs))
+def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board], left: int) -> tuple[str, list[str]]:
+    """Return the title of the report and the lines below it. left: the number of runs that are not counted."""
     when = datetime.now().strftime("%Y-%m-%d %H:%M")
     count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
-    grouped = ", ".join(options.group_by) if options.group_by else "every key but the seed"
+    grouped = ", ".join(options.group_by or ["every key but the seed"])
     ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
     notes = [
-        f"{when}. {len(runs) - len(left)} of {count} are counted, {len(left)} are not. Grouped by {grouped}.",
+        f"{when}. {len(runs) - left} of {count} are counted, {left} are not. Grouped by {grouped}.",
         f"Ranked: {ranked}. Means are ± half of their 95% t interval over seeds; test metrics rank nothing.",
         "Better and worse require that a test over seeds and one over the validation texts agree, corrected for the "
         "number of comparisons (Holm).",
@@ -215,12 +205,6 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board])
     if any(run.is_sample for run in runs):
         notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
     return f"{options.folder}: {count}", notes
-
-
-def name_of(group: Group) -> str:
-    """Return the name of a group, with the keys in which its runs differ."""
-    name = short_name(group.keys)
-    return f"{name} (differ in: {', '.join(group.differ)})" if group.differ else name
 
 
 def groups_table(board: Board) -> Table:
@@ -232,7 +216,8 @@ def groups_table(board: Board) -> Table:
     for group in groups:
         cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
         verdict = [text.verdict_of(group, board, is_short=True)] if against else []
-        rows.append([cell["rank"], name_of(group), *(cell[name] for name in numbers), *verdict])
+        name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
+        rows.append([cell["rank"], name, *(cell[number] for number in numbers), *verdict])
     headers = ("seeds", "mean ± 95%", "best", "parameters")
     columns = [Column("rank"), Column("group", is_left=True), *(Column(name, is_whole=True) for name in headers)]
     columns += [Column(against, is_left=True)] if against else []

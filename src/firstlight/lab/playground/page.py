@@ -26,8 +26,8 @@ COLORS = {
 
 def page(panels: Sequence[Panel]) -> str:
     """Return the whole page. All texts of a run are escaped."""
-    sections = [_section(kind, panels) for kind in KINDS.values() if any(is_of(panel, kind) for panel in panels)]
-    return Template(read("page.html")).substitute(sections="\n".join(sections))
+    kinds = [kind for kind in KINDS.values() if any(panel.kind == kind.name for panel in panels)]
+    return Template(read("page.html")).substitute(sections="\n".join(_section(kind, panels) for kind in kinds))
 
 
 def stylesheet() -> str:
@@ -46,13 +46,8 @@ def fragment(kind: Kind) -> str:
     return files(kind.package).joinpath("panel.html").read_text(encoding="utf-8")
 
 
-def is_of(panel: Panel, kind: Kind) -> bool:
-    """Return whether a panel shows a run of a kind."""
-    return panel.kind == kind.name
-
-
 def _section(kind: Kind, panels: Sequence[Panel]) -> str:
-    mine = [(number, panel) for number, panel in enumerate(panels) if is_of(panel, kind)]
+    mine = [(number, panel) for number, panel in enumerate(panels) if panel.kind == kind.name]
     examples = list(dict.fromkeys(example for _, panel in mine for example in panel.examples()))
     buttons = "".join(
         f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
@@ -67,31 +62,20 @@ def _section(kind: Kind, panels: Sequence[Panel]) -> str:
 
 
 def _panel(number: int, run: Run) -> str:
-    sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
-    facts = " · ".join(facts_of(run))
-    path = escape(str(run.folder.path))
-    return (
-        f'<article class="panel" data-run="{number}"><header><h3>{escape(title_of(run))}</h3>'
-        f'<p class="facts">{escape(facts)}</p><p class="facts">{path}</p>{sample}</header>'
-        f'<div class="answer" aria-live="polite"></div></article>'
-    )
-
-
-def title_of(run: Run) -> str:
-    """Return the task and the model of a run. For a translator, include the languages."""
+    """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context."""
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
     pair = f" ({' → '.join(languages)})" if len(languages) == 2 else ""
-    return f"{record.get('task')}{pair}, {record.get('model')}"
-
-
-def facts_of(run: Run) -> list[str]:
-    """Return the number of parameters, the optimized metric and the context length of a run as texts."""
-    record = run.folder.read()
-    metric = record.get("optimized_metric")
-    value = (record.get("metrics") or {}).get(metric)
-    parameters = num_parameters(run.network) + run.num_counted
-    facts = [f"{parameters:,} parameters"]
+    facts = [f"{num_parameters(run.network) + run.num_counted:,} parameters"]
+    value = (record.get("metrics") or {}).get(record.get("optimized_metric"))
     if isinstance(value, int | float):
-        facts.append(f"{metric} {value:.4g}")
-    return [*facts, f"context length {run.config['context_length']:,}"]
+        facts.append(f"{record['optimized_metric']} {value:.4g}")
+    facts.append(f"context length {run.config['context_length']:,}")
+    title = f"{record.get('task')}{pair}, {record.get('model')}"
+    sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
+    return (
+        f'<article class="panel" data-run="{number}"><header>'
+        f"<h3>{escape(title)}</h3>"
+        f'<p class="facts">{escape(" · ".join(facts))}</p><p class="facts">{escape(str(run.folder.path))}</p>{sample}'
+        f'</header><div class="answer" aria-live="polite"></div></article>'
+    )

@@ -3,7 +3,7 @@
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -56,19 +56,14 @@ class Playground:
         self._locks = [threading.Lock() for _ in panels]
         self.app: ASGIApp = Starlette(
             routes=[
-                Route("/", self._fixed(page(panels), "text/html")),
-                Route("/page.css", self._fixed(stylesheet(), "text/css")),
-                Route("/page.js", self._fixed(read("page.js"), "text/javascript")),
+                _fixed("/", page(panels), "text/html"),
+                _fixed("/page.css", stylesheet(), "text/css"),
+                _fixed("/page.js", read("page.js"), "text/javascript"),
                 Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
                 Route("/runs/{number:int}/write", self.write, methods=["POST"]),
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS), Middleware(_WithHeaders)],
-            exception_handlers={
-                BadInputError: _bad_input,
-                UserError: _refused,
-                ClientDisconnect: _gone,
-                Exception: _broken,
-            },
+            exception_handlers=dict.fromkeys((BadInputError, UserError, ClientDisconnect, Exception), _notice),
         )
 
     async def answer(self, request: Request) -> Response:
@@ -115,11 +110,10 @@ class Playground:
             raise HTTPException(404)
         return number, self.panels[number]
 
-    def _fixed(self, text: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-        async def respond(_: Request) -> Response:
-            return Response(text, media_type=media_type)
 
-        return respond
+def _fixed(path: str, text: str, media_type: str) -> Route:
+    """Return the route of a text that never changes."""
+    return Route(path, lambda _: Response(text, media_type=media_type))
 
 
 async def _inputs(request: Request) -> Inputs:
@@ -138,21 +132,15 @@ async def _inputs(request: Request) -> Inputs:
     return Inputs(values)
 
 
-async def _bad_input(_: Request, error: Exception) -> Response:
-    return HTMLResponse(markup.notice(str(error)), status_code=400)
+async def _notice(_: Request, error: Exception) -> Response:
+    """Return an error as an answer. A text that a run cannot read is no error of the request.
 
-
-async def _refused(_: Request, error: Exception) -> Response:
-    """Return the error of a text that a run cannot read, as an answer."""
-    return HTMLResponse(markup.notice(str(error)))
-
-
-async def _gone(_: Request, __: Exception) -> Response:
-    """Return the response to a client that disconnected before the end of its request. No one receives it."""
-    return Response(status_code=400)
-
-
-async def _broken(_: Request, __: Exception) -> Response:
+    No one receives the answer to a client that disconnected before the end of its request.
+    """
+    if isinstance(error, BadInputError | ClientDisconnect):
+        return HTMLResponse(markup.notice(str(error)), status_code=400)
+    if isinstance(error, UserError):
+        return HTMLResponse(markup.notice(str(error)))
     return HTMLResponse(markup.notice(BROKEN), status_code=500)
 
 

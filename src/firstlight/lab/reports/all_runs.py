@@ -40,7 +40,8 @@ LIMITS = {  # options that leave out a part of the data, and the texts of their 
 
 def found_runs(folder: Path) -> list[Run]:
     """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
-    return _read_runs(folder, existing_run_folders(folder))
+    existing_run_folders(folder)
+    return gather(folder)
 
 
 def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
@@ -50,21 +51,16 @@ def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
 
 def existing_run_folders(folder: Path) -> list[Path]:
     """Return the sorted folders of the runs below a folder. Raises UserError if it is missing or has no runs."""
-    if not folder.exists():
-        raise UserError(f"{folder}: the folder does not exist; train a run first, or name the folder of your runs")
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; name the folder of your runs, such as logs")
-    if not (found := sorted(run_folders(folder))):
-        raise UserError(f"{folder}: the folder has no runs; train a run first, or name the folder of your runs")
+    found = sorted(run_folders(folder)) if folder.is_dir() else []
+    if not found:
+        problem = "the folder has no runs" if folder.is_dir() else "the folder does not exist"
+        raise UserError(f"{folder}: {problem}; train a run first, or name the folder of your runs, such as logs")
     return found
 
 
 def gather(folder: Path) -> list[Run]:
     """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
-    return _read_runs(folder, sorted(run_folders(folder)))
-
-
-def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
+    folders = sorted(run_folders(folder))
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
     runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
     return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
@@ -85,46 +81,40 @@ def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
     A setting that differs without having been typed, such as one of an experiment file that was edited, is a key too.
     Keys that only other runs of a task have typed get their values from the configuration.
     """
-    configurations = [Configuration(folder / run.folder) for run in runs]
-    has_one = [run.task is not None and not run.is_baseline for run in runs]
+    configured = {
+        place: Configuration(folder / run.folder)
+        for place, run in enumerate(runs)
+        if run.task is not None and not run.is_baseline
+    }
     keys = [dict(run.keys) for run in runs]
-    for key, members in _untyped(runs, configurations, has_one):
-        for place in members:
-            keys[place].setdefault(key, configurations[place].settings.get(key))
+    for key, places in _untyped(runs, configured):
+        for place in places:
+            keys[place].setdefault(key, configured[place].settings.get(key))
     known: dict[str | None, set[str]] = {}
     for run, own in zip(runs, keys, strict=True):
         known.setdefault(run.task, set()).update(own)
-    filled = []
-    for run, own, config, is_configured in zip(runs, keys, configurations, has_one, strict=True):
-        if is_configured:
-            own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
-            split = {key: config.settings[key] for key in SPLIT if key in config.settings}
-            run = replace(run, keys=own, apart=config.apart, split=split)
-        filled.append(run)
+    filled = list(runs)
+    for place, config in configured.items():
+        run, own = runs[place], keys[place]
+        own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
+        split = {key: config.settings[key] for key in SPLIT if key in config.settings}
+        filled[place] = replace(run, keys=own, apart=config.apart, split=split)
     return filled
 
 
-def _untyped(
-    runs: Sequence[Run], configurations: "Sequence[Configuration]", has_one: Sequence[bool]
-) -> list[tuple[str, list[int]]]:
-    """Return the settings in which runs with the same typed keys differ, each with the places of these runs."""
+def _untyped(runs: Sequence[Run], configured: "dict[int, Configuration]") -> Iterator[tuple[str, list[int]]]:
+    """Yield the settings in which runs with the same typed keys differ, each with the places of these runs."""
     alike: dict[str, list[int]] = {}
-    for place, run in enumerate(runs):
-        if has_one[place] and configurations[place].settings:
-            typed = {key: value for key, value in run.keys.items() if key not in SEEDS}
+    for place, config in configured.items():
+        if config.settings:
+            typed = {key: value for key, value in runs[place].keys.items() if key not in SEEDS}
             alike.setdefault(json.dumps(typed, sort_keys=True, default=str), []).append(place)
-    found = []
-    for members in alike.values():
-        first = configurations[members[0]].settings
-        different = {
-            key
-            for place in members[1:]
-            if (settings := configurations[place].settings) != first
-            for key in settings.keys() | first.keys()
-            if settings.get(key) != first.get(key)
-        }
-        found += [(key, members) for key in sorted(different)]
-    return found
+    for places in alike.values():
+        first, *others = (configured[place].settings for place in places)
+        different = [settings for settings in others if settings != first]
+        for key in sorted({key for settings in (first, *different) for key in settings}):
+            if any(settings.get(key) != first.get(key) for settings in different):
+                yield key, places
 
 
 class Configuration:

@@ -58,8 +58,6 @@ class Effect:
     key: str
     best: Value
     other: Value
-    first: tuple[Run, ...]
-    second: tuple[Run, ...]
     comparison: Comparison
 
 
@@ -122,7 +120,7 @@ def _effects(board: Board, best_group: Group, trained: Sequence[Group], key: str
         first, second = _matched(runs, key, shown(best), other, board)
         if first:
             comparison = compare(by_seed(first), by_seed(second), board.metric or "", load)
-            found.append(Effect(key, best, second[0].keys.get(key), tuple(first), tuple(second), comparison))
+            found.append(Effect(key, best, second[0].keys.get(key), comparison))
     return found
 
 
@@ -154,7 +152,7 @@ def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mea
     lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
     open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
     best = _named(key, of_key[0][0].best) + (f" ({metric} {mean})" if mean else "")
-    parts = [f"{best} beats {_beaten(key, won, metric)}"] if won else []
+    parts = [f"{best} beats {_beaten(won, metric)}"] if won else []
     parts += [
         f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
         for effect, verdict in lost
@@ -170,13 +168,10 @@ def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mea
     return "; ".join(parts)
 
 
-def _beaten(key: str, won: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
+def _beaten(won: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
     """Return the values that the best one beats, with each difference, or with the smallest of many."""
     if len(won) <= MOST_NAMED:
-        return ", and ".join(
-            f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
-            for effect, verdict in won
-        )
+        return ", and ".join(f"{shown(effect.other)} by {_size(verdict, metric)}" for effect, verdict in won)
     names = [shown(effect.other) for effect, _ in won]
     smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
     return f"{listed(names, 'and')} by {_size(smallest, metric)} or more"
@@ -198,20 +193,9 @@ def _last(key: str) -> str:
     return key.rpartition(".")[2]
 
 
-def _named(key: str, value: Value, *, is_first: bool = True) -> str:
+def _named(key: str, value: Value) -> str:
     """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
-    return shown(value) if key in ("model", "experiment") or not is_first else f"{_last(key)} {shown(value)}"
-
-
-def _cost(effect: Effect) -> str:
-    """Return how many times the parameters the better value has, if the numbers differ."""
-    sizes = [{run.parameters for run in runs} for runs in (effect.first, effect.second)]
-    if any(len(each) != 1 or None in each for each in sizes):
-        return ""
-    one, two = (each.pop() or 0 for each in sizes)
-    if not two or one == two:
-        return ""
-    return f" at {one / two:.2g} times the parameters"
+    return shown(value) if key in ("model", "experiment") else f"{_last(key)} {shown(value)}"
 
 
 def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:

@@ -45,20 +45,18 @@ class Scaling:
     notes: list[str]
 
 
-def scaling(
-    runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str, *, compared: bool = True
-) -> Scaling:
+def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str) -> Scaling:
     """Fit the law to the finished runs of a sweep.
 
     metric: a validation loss; None: val/loss. hold_out: whether a run is left out of the fit and predicted. name: how
-    the user named the held-out runs; "" for none. compared: whether to make the other fits too.
+    the user named the held-out runs; "" for none.
 
     Raises UserError if the runs cannot be compared, or if they have too few sizes or budgets.
     """
     counted, metric = checked(runs, metric), metric or "val/loss"
     every, notes = best_of_each([final_point(run, metric) for run in counted])
-    held_out = [each for each in every if hold_out(each.run)]
-    points = [each for each in every if not hold_out(each.run)]
+    held_out = [each for each in every if name and hold_out(each.run)]
+    points = [each for each in every if each not in held_out]
     if name and not held_out:
         values = ", ".join(sorted({value_of_size(each.run) for each in every}))
         raise UserError(f"--hold-out {name}: no finished run has these values; there are {values}")
@@ -67,8 +65,6 @@ def scaling(
 
     fit = fit_scaling_law(losses_of(points))
     others: dict[str, ScalingFit] = {}
-    if not compared:
-        return Scaling(str(points[0].run.task), metric, points, held_out, fit, others, notes)
     if has_sizes_without_embeddings(points):
         others["N without embeddings"] = fit_scaling_law(losses_of(points, is_without_embeddings=True))
     if before := unfinished_points(points, metric):

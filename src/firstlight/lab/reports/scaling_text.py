@@ -177,5 +177,4 @@ def _rounded(value: float) -> str:
     """Return a number with three significant digits, such as 4,100,000 or 38,700; a very large one as 1e+30."""
     if value >= LARGEST_WRITTEN:
         return f"{value:.0e}"
-    digits = max(0, math.floor(math.log10(value)) - 2) if value >= 1 else 0
-    return f"{round(value / 10**digits) * 10**digits:,}"
+    return f"{float(f'{value:.3g}'):,.0f}"

@@ -98,13 +98,12 @@ def compare(first: BySeed, second: BySeed, metric: str, load: Load, draws: int =
     if len(common) >= 2 or (common and min(len(first), len(second)) < 2):
         first, second = {seed: first[seed] for seed in common}, {seed: second[seed] for seed in common}
     one, two = ([fmean(run.metrics[metric] for run in runs) for runs in each.values()] for each in (first, second))
-    is_paired = first.keys() == second.keys()
-    over_seeds = _over_seeds(one, two, is_paired=is_paired)
+    over_seeds, deviation = _over_seeds(one, two, is_paired=first.keys() == second.keys())
     return Comparison(
         over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
         over_seeds,
         over_texts(first, second, metric, load, draws),
-        _deviation(one, two, is_paired=is_paired),
+        deviation,
         min(len(one), len(two)),
         has_seeds=not (_is_without_seed(first) and _is_without_seed(second)),
     )
@@ -114,20 +113,15 @@ def _is_without_seed(runs: BySeed) -> bool:
     return all(run.is_baseline for each in runs.values() for run in each)
 
 
-def _over_seeds(one: list[float], two: list[float], *, is_paired: bool) -> "Difference | None":
+def _over_seeds(one: list[float], two: list[float], *, is_paired: bool) -> "tuple[Difference | None, float | None]":
+    """Return the test over seeds and the deviation of the differences; None for both with fewer than two seeds."""
+    if min(len(one), len(two)) < 2:
+        return None, None
     from firstlight.lab.reports.significance import paired_seeds, unpaired_seeds  # imports NumPy
 
-    if min(len(one), len(two)) < 2:
-        return None
-    return paired_seeds(one, two) if is_paired else unpaired_seeds(one, two)
-
-
-def _deviation(one: list[float], two: list[float], *, is_paired: bool) -> float | None:
-    if min(len(one), len(two)) < 2:
-        return None
     if is_paired:
-        return stdev(a - b for a, b in zip(one, two, strict=True))
-    return math.hypot(stdev(one), stdev(two))
+        return paired_seeds(one, two), stdev(a - b for a, b in zip(one, two, strict=True))
+    return unpaired_seeds(one, two), math.hypot(stdev(one), stdev(two))
 
 
 def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
