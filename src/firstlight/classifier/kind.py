@@ -8,8 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.kind import Kind
-from firstlight.kind.top_level import DataNode, ModelNode
+from firstlight.kind.kind import DataNode, Kind, ModelNode
 from firstlight.text.options import PAIR_SEPARATOR
 
 

@@ -22,7 +22,7 @@ from firstlight.files.lines import lines_of
 from firstlight.files.row_writer import Write, check_output, row_writer
 from firstlight.files.rows import TEXT_COLUMN, Row, read_rows
 from firstlight.invocation import invocation
-from firstlight.kind.load import load_for, located
+from firstlight.kind.load import load_for, located, refuse_options_of_others
 from firstlight.terminal_text import note, say, shown
 
 if TYPE_CHECKING:
@@ -137,8 +137,6 @@ def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
     """
     path = located("predict", options.run, options.log_dir)
     run: PredictingRun = load_for("predict", path, checkpoint=options.checkpoint)
-    from firstlight.kind.run import refuse_options_of_others
-
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     refuse_options_of_others(run, "show", given)
     if run.data_source == "sample":

@@ -19,8 +19,8 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from firstlight.config.sources import as_yaml, parameter, summary
 from firstlight.config_files import CONFIG_DIR
+from firstlight.kind.kind import DataNode, ModelNode
 from firstlight.kind.registry import KINDS
-from firstlight.kind.top_level import DataNode, ModelNode
 
 SECTIONS = {  # in the order in which they are listed; "" holds the keys at the top
     "": "Top-level keys",

@@ -9,8 +9,7 @@ from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import check_path
 from firstlight.generator.options import GeneratorConfig
-from firstlight.kind.kind import Kind
-from firstlight.kind.top_level import DataNode, ModelNode
+from firstlight.kind.kind import DataNode, Kind, ModelNode
 
 
 @dataclass

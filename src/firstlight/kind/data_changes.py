@@ -58,27 +58,12 @@ class DataChanges:
         return self.given() | ({"source": "auto"} if self.path is not None else {})
 
 
-def _answers(columns: str, options: Any) -> list[str]:
-    """Return the columns of the answers. Raises UserError unless the run chooses among as many answers."""
-    if options.choices is None:
-        raise UserError(f"data.choice_columns={columns} requires a run of multiple choice; leave it out")
-    names = columns.split(",")
-    if len(names) != options.choices.num_choices:
-        raise UserError(
-            f"data.choice_columns={columns}: the run chooses among {options.choices.num_choices} answers; name as many "
-            "columns"
-        )
-    return names
-
-
 def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
     """Return the data options of a run, an instance of a class of options, with the changes applied.
 
     log_dir: folder of the runs, which contains the cache.
     """
-    from firstlight.data.corpus_options import Preparation
     from firstlight.data.labels import SENTIMENTS
-    from firstlight.data.options import Labels, SourceKind
 
     options = options_of_metadata(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
     changed = changes.options()
@@ -87,18 +72,17 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     if changes.text_column is not None and (options.reads_pairs or options.choices is not None):
         changed["text_column"] = changes.text_column.split(",")
     if changes.choice_columns is not None:
-        changed["choice_columns"] = _answers(changes.choice_columns, options)
+        changed["choice_columns"] = changes.choice_columns.split(",")
+        num_choices = 0 if options.choices is None else options.choices.num_choices
+        if len(changed["choice_columns"]) != num_choices:
+            problem = f"data.choice_columns={changes.choice_columns}: the run chooses among {num_choices} answers"
+            raise UserError(f"{problem}; name as many columns")
     if changes.labels is not None:
-        changed["labels"] = Labels[changes.labels]
         is_of_sentiments = saved.get("class_names") == list(SENTIMENTS) and changes.labels == "binary"
-        if options.labels not in (Labels.binary, changed["labels"]) and not is_of_sentiments:
+        if options.labels.name not in ("binary", changes.labels) and not is_of_sentiments:
             raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
         if is_of_sentiments:
             changed["class_names"] = None  # those of stars and of sentiments are known
-    if changes.preparation is not None:
-        changed["preparation"] = Preparation[changes.preparation]
-    if "source" in changed:
-        changed["source"] = SourceKind[changed["source"]]
     try:
         return replace(options, **changed)
     except ValueError as error:
@@ -121,6 +105,7 @@ def refuse_other_data(fingerprint: str, source: Any, changes: DataChanges) -> No
 
 
 ADDRESSES = ("hub", "url")
+NO_ADDRESSES = "addresses of checkpoints are not used; set data.path to the data"
 NOT_FROM_METADATA = ("_target_", "cache_dir", *ADDRESSES)
 
 
@@ -145,7 +130,10 @@ def options_of_metadata(
     if path is not None or source is not None:
         kept |= {"path": path, "source": source or "auto"}
     elif kept.get("path") is not None:
-        _check_file(Path(str(kept["path"])), (str(kept.get("source_column")), str(kept.get("target_column"))))
+        path_of_run, sides = Path(str(kept["path"])), (str(kept.get("source_column")), str(kept.get("target_column")))
+        if not (path_of_run.is_file() or path_of_run.is_dir() or is_text_pair(path_of_run, sides)):
+            problem = f"data.path={path_of_run}: the file or folder of the training does not exist"
+            raise UserError(f"{problem}, and {NO_ADDRESSES}")
         kept["source"] = "local"  # a path in metadata is never a Hub id
     address = {key: value for key, value in address_of(kept.get("name"), kind).items() if key in known}
     kept |= {"hub": ""} if "hub" in known else {"url": None}
@@ -155,8 +143,10 @@ def options_of_metadata(
     except (TypeError, ValueError) as error:
         is_typed = path is not None or source is not None
         raise UserError(str(error) if is_typed else f"the checkpoint's data options cannot be used: {error}") from error
-    if options.path is None and not address and options.source.value in ("auto", "hub"):
-        _check_local(options)
+    needs_address = options.path is None and options.source.value in ("auto", "hub") and not address
+    if needs_address and (options.source.value == "hub" or local_folder(options.name) is None):
+        problem = f"the run was trained on the data set {options.name}, which is not below ${DATA_VARIABLE} or data/"
+        raise UserError(f"{problem}; the configuration files have no address of it, and {NO_ADDRESSES}")
     return options
 
 
@@ -172,22 +162,3 @@ def address_of(name: Any, kind: type) -> dict[str, str]:
         if isinstance(data, dict) and name is not None and data.get("name") == name:
             found |= {key: data[key] for key in ADDRESSES if isinstance(data.get(key), str)}
     return found
-
-
-def _check_file(path: Path, endings: tuple[str, str]) -> None:
-    """Raise UserError unless the path in metadata is a file or folder, or two files such as train.en and train.de."""
-    if not (path.is_file() or path.is_dir() or is_text_pair(path, endings)):
-        raise UserError(
-            f"data.path={path}: the file or folder of the training does not exist, and addresses of checkpoints are "
-            f"not used; set data.path to the data"
-        )
-
-
-def _check_local(options: Any) -> None:
-    """Raise UserError for a data set that is not on this machine and has no address in the configuration files."""
-    if options.source.value == "hub" or local_folder(options.name) is None:
-        raise UserError(
-            f"the run was trained on the data set {options.name}, which is not below ${DATA_VARIABLE} or data/; "
-            f"the configuration files have no address of it, and addresses of checkpoints are not used; "
-            f"set data.path to the data"
-        )

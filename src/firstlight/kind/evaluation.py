@@ -12,6 +12,7 @@ import tyro
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.load import refuse_options_of_others
 from firstlight.kind.results import WHOLE, Measurement
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 
@@ -50,7 +51,12 @@ class EvaluateOptions:
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."
 LONGEST_NAME = 60  # characters of the name of a data file in the name of a folder
-OF_SOME_KINDS = ("context_length", "stride", "beam_size", "length_penalty")  # options that apply to some kinds only
+OF_SOME_KINDS = {  # options that apply to some kinds only, and their names in that of a folder
+    "context_length": "context",
+    "stride": "stride",
+    "beam_size": "beam",
+    "length_penalty": "penalty",
+}
 RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
 
 
@@ -59,8 +65,6 @@ def evaluate(run: "Run", options: EvaluateOptions) -> Path:
 
     Raises UserError for an option that does not apply to the run, and for data that cannot be evaluated.
     """
-    from firstlight.kind.run import refuse_options_of_others
-
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     refuse_options_of_others(run, "measure", given)
     data = run.open_data(options.data, options.log_dir)
@@ -94,21 +98,15 @@ def results_folder(run: "Run", source: "Source", split: str, options: EvaluateOp
     Its name starts with the split, such as `test`, followed by the other options that were given. For other data, the
     name has a prefix: the name of the data, and a hash of its content and options.
     """
-    name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
-    if options.context_length is not None:
-        name = f"{name}-context{options.context_length}"
-    if options.stride is not None:
-        name = f"{name}-stride{options.stride}"
-    if options.beam_size is not None:
-        name = f"{name}-beam{options.beam_size}"
-    if options.length_penalty is not None:
-        name = f"{name}-penalty{str(options.length_penalty).removesuffix('.0')}"
+    given = [(label, getattr(options, option)) for option, label in OF_SOME_KINDS.items()]
+    parts = [split, *([options.checkpoint] if options.checkpoint != "best" else [])]
+    parts += [f"{label}{str(value).removesuffix('.0')}" for label, value in given if value is not None]
     if changes := options.data.given():
         other = options.data.path or options.data.source or "changed"
         readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
-        name = f"{readable}-{_digest(source, changes)}-{name}"
+        parts = [readable, _digest(source, changes), *parts]
     refuse_links(run.folder.path, "evaluate")
-    folder = run.folder.path / "evaluate" / name
+    folder = run.folder.path / "evaluate" / "-".join(parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -123,12 +121,7 @@ def _digest(source: "Source", changes: dict[str, Any]) -> str:
 
 
 def write_metrics(
-    folder: Path,
-    run: "Run",
-    source: "Source",
-    split: str,
-    measured: Measurement,
-    options: EvaluateOptions,
+    folder: Path, run: "Run", source: "Source", split: str, measured: Measurement, options: EvaluateOptions
 ) -> None:
     """Write metrics.json, which contains the run, the data, the options and the metrics."""
     record = {
@@ -150,15 +143,13 @@ def print_results(folder: Path, run: "Run", source: "Source", split: str, measur
 
     from firstlight.console import Console
 
-    table = Table()
-    table.add_column("metric")
-    table.add_column("value", justify="right")
+    table = Table("metric", "value")
+    table.columns[1].justify = "right"
     for name, value in measured.metrics.items():
         table.add_row(name, f"{value:.4f}")
     console = Console()
-    console.print(f"{run.folder.path} on {source.where}, {split}:", soft_wrap=True)
-    for note in measured.notes:
-        console.print(note, soft_wrap=True, markup=False, highlight=False)
+    for line in (f"{run.folder.path} on {source.where}, {split}:", *measured.notes):
+        console.print(line, soft_wrap=True)
     console.print(table)
     if warning := sample_note(run, source):
         console.print(warning, style="bold")

@@ -23,9 +23,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import II, DictConfig
 
+from firstlight.data.sources import check_path
 from firstlight.networks.config import TransformerConfig
+from firstlight.text.options import TokenizerOptions
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Kind:
         model: The schema of `model`: a dataclass with the options of the network, in the module of the `KIND`. The
             names of the options identify the kind of a saved run, so no two kinds have the same names.
         schema: More nodes for conf/, such as those of `data`, by their name in the group `schema`. A node of `data` has
-            a static method `check(config)` (kind/top_level.py), which raises UserError for data that cannot be found
+            a static method `check(config)` (`DataNode`), which raises UserError for data that cannot be found
             or does not fit the network.
         metrics: Function that returns the names of the metrics of every validation, without `val/`, for a whole config.
         command: The command that applies a run: `predict` or `generate`.
@@ -76,3 +78,26 @@ class Kind:
         """Import a module of the package, and return a function of it, such as `fit` of `baseline`."""
         function: Callable[..., Any] = getattr(import_module(f"{self.package}.{module}"), name)
         return function
+
+
+@dataclass
+class ModelNode:
+    """Options of `model` that are keys at the top level. This must be the first base class of a schema."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+@dataclass
+class DataNode:
+    """Options of `data` that are keys at the top level. This must be the first base class of a schema."""
+
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
+        check_path(config.data.path, config.data.source)

@@ -1,5 +1,7 @@
 """Functions that find and load a trained run. torch is imported when the first run is loaded."""
 
+from collections.abc import Collection
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,3 +112,17 @@ def kind_of_run(run: RunFolder) -> Kind | None:
         return kind_of_saved(model) if isinstance(model, dict) else None
     except UserError:
         return None
+
+
+def refuse_options_of_others(run: "Run", method: str, given: Collection[str]) -> None:
+    """Raise UserError for an option of a command that the method of the run does not accept.
+
+    method: the name of the method that is called with the options, such as `measure`; given: their names.
+    """
+    kinds = {kind.noun: getattr(kind.get("run"), method, None) for kind in KINDS.values()}
+    for name in given:
+        nouns = [noun for noun, accepts in kinds.items() if accepts and name in signature(accepts).parameters]
+        if (noun := KINDS[run.kind].noun) not in nouns:
+            applies = " and ".join(f"{each}s" for each in nouns)
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} applies to {applies}, and {run.path} is a {noun}; leave it out")

@@ -1,9 +1,9 @@
 """Base class of the runs of all kinds: what can be done with a trained network without its data set, or with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from inspect import signature
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -26,7 +26,6 @@ from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.runs.folder import MOMENT, RunFolder, read_history
 from firstlight.runs.gather import metrics_of, read_run
 from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, number
-from firstlight.runs.summary import Run as Summary
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import CONTINUATION, Tokenizer
 
@@ -150,15 +149,12 @@ class Run(ABC):
         """
         import pandas  # imported here because the import takes half a second
 
-        rows: dict[int, dict[str, Any]] = {}
-        for line in read_history(self.folder.history_file):
-            known = {name: value for name, value in line.items() if value is not None}
-            rows[line["step"]] = rows.get(line["step"], {}) | known
-        names = sorted({name for row in rows.values() for name in row} - set(MOMENT))
+        lines = list(read_history(self.folder.history_file))
+        names = sorted({name for line in lines for name in line} - set(MOMENT))
         types = {"step": "int64", "epoch": "Int64", "seconds": "float64"} | dict.fromkeys(names, "float64")
-        table = pandas.DataFrame([rows[step] for step in sorted(rows)], columns=[*MOMENT, *names])
         try:
-            return table.astype(types)
+            table = pandas.DataFrame(lines).reindex(columns=list(types))
+            return table.groupby("step", as_index=False).last().astype(types)
         except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"{self.folder.history_file} is damaged ({error}); train the run again") from error
 
@@ -174,10 +170,13 @@ class Run(ABC):
         row = read_run(self.folder, str(self.path), most=2)
         named = [f"{key}={row.keys[key]}" for key in ("task", "model", "experiment") if row.keys.get(key) is not None]
         counted = [f"{row.parameters:,} parameters"] if row.parameters is not None else []
+        optimized = row.optimized_metric or ""
+        metrics = [name for name in (optimized, f"test/{optimized.partition('/')[2]}") if name in row.metrics]
+        steps = "" if row.steps is None else f" after {row.steps:,} steps"
         facts = self._facts() | {
             "data": f"{SAMPLE_MARK}, not real data" if self.data_source == SAMPLE else self.data_source,
-            "metrics": _metrics(row),
-            "status": _status(row),
+            "metrics": ", ".join(f"{name} {number(row.metrics[name])}" for name in metrics) or "none yet",
+            "status": f"{row.status}: {row.why}" if row.why else f"{row.status}{steps}",
             "folder": f"{self.path} ({self.checkpoint.name})",
         }
         title = f"{type(self).__name__}: {', '.join([*named, *counted])}".rstrip(": ")
@@ -296,16 +295,12 @@ class Run(ABC):
         >>> run.vectors().tables["embedding"].shape
         """
         embedding = self.network.embedding
-        tables, notes = {"embedding": embedding.weight}, []
-        head = getattr(self.network, "head", None)  # a network of your own, and a table of pairs, may have none
-        weight = getattr(head, "weight", None)
+        weight = getattr(getattr(self.network, "head", None), "weight", None)  # your own network may have none
         if weight is embedding.weight:
-            notes.append(
-                "the embedding and the head have the same weights (model.tie_embeddings=true), which are shown once"
-            )
-        elif isinstance(weight, Tensor) and weight.ndim == 2 and len(weight) == embedding.num_embeddings:
-            tables["output head"] = weight
-        return Vectors(tables, notes)
+            note = "the embedding and the head have the same weights (model.tie_embeddings=true), which are shown once"
+            return Vectors({"embedding": weight}, [note])
+        is_table = isinstance(weight, Tensor) and weight.ndim == 2 and len(weight) == embedding.num_embeddings
+        return Vectors({"embedding": embedding.weight} | ({"output head": weight} if is_table else {}), [])
 
 
 class PredictingRun(Run):
@@ -346,29 +341,10 @@ class PredictingRun(Run):
         """
 
 
-def refuse_options_of_others(run: Run, method: str, given: Collection[str]) -> None:
-    """Raise UserError for an option of a command that the method of the run does not accept.
-
-    method: the name of the method that is called with the options, such as `measure`; given: their names.
-    """
-    kinds = {kind.noun: getattr(kind.get("run"), method, None) for kind in KINDS.values()}
-    for name in given:
-        nouns = [noun for noun, accepts in kinds.items() if accepts and name in signature(accepts).parameters]
-        if (noun := KINDS[run.kind].noun) not in nouns:
-            applies = " and ".join(f"{each}s" for each in nouns)
-            option = name.replace("_", "-")
-            raise UserError(f"--{option} applies to {applies}, and {run.path} is a {noun}; leave it out")
-
-
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield the items in lists of `size` items. The last list can be shorter."""
-    chunk: list[Item] = []
-    for item in items:
-        chunk.append(item)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
         yield chunk
 
 
@@ -381,16 +357,3 @@ def first_drawable(lengths: NDArray[np.int64]) -> int:
         raise NothingToDrawError(f"the {SPLIT} split has no rows")
     off = np.maximum(SHORTEST_TEXT - lengths, 0) + np.maximum(lengths - LONGEST_TEXT, 0)
     return int(off.argmin())
-
-
-def _metrics(row: Summary) -> str:
-    """Return the optimized metric on the validation and test splits as text."""
-    metric = row.optimized_metric or ""
-    names = [metric, f"test/{metric.partition('/')[2]}"]
-    return ", ".join(f"{name} {number(row.metrics[name])}" for name in names if name in row.metrics) or "none yet"
-
-
-def _status(row: Summary) -> str:
-    if row.why:
-        return f"{row.status}: {row.why}"
-    return row.status if row.steps is None else f"{row.status} after {row.steps:,} steps"

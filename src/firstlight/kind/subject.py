@@ -72,7 +72,8 @@ class Subject:
     @property
     def attention(self) -> Attention:
         """The attention weights of the run for the text."""
-        return self.part("attention", lambda: self.of_text(self._short_text(), self.run.attention))
+        text, _ = self.chosen_text()
+        return self.of_text(text if self.text is not None else self.run.beginning(text), self.run.attention)
 
     def chosen_text(self) -> tuple[str, list[str]]:
         """Return a text and notes on it: --text, else a validation text, or a made-up one if the data is not found."""
@@ -95,18 +96,11 @@ class Subject:
             try:
                 self._parts[name] = make()
             except UserError as error:
-                if name == "attention" and self.text is not None:  # an error in the user's text
-                    raise
                 self._parts[name] = NothingToDrawError(str(error))
         found = self._parts[name]
         if isinstance(found, NothingToDrawError):
             raise found
         return found
-
-    def _short_text(self) -> str:
-        """Return the text. A text that is not from --text is cut to the context."""
-        text, _ = self.chosen_text()
-        return text if self.text is not None else self.run.beginning(text)
 
     def _choose_text(self) -> tuple[str, list[str]]:
         try:

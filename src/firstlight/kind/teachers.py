@@ -11,7 +11,6 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.kind.kind import Kind
 from firstlight.kind.run import Run
-from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from firstlight.lit.distillation import NetworkTeacher, Teacher
 from firstlight.lit.distillation_options import DistillationOptions
 
@@ -84,9 +83,8 @@ def distillation_target_of(
 
 def _refuse_other_tokens(run: Run, data: TableData) -> None:
     """Raise UserError if a run has another vocabulary or a shorter context than the data."""
-    metadata: dict[str, Any] = read_checkpoint(run.checkpoint)[METADATA]
     for name, value in data.reading().items():
-        if metadata.get(name) != value:
+        if run.metadata.get(name) != value:
             raise UserError(
                 f"teacher={run.path}: the run has another {name.replace('_', ' ')} than this data, so their tokens "
                 "differ; train it with the same tokenizer options on the same data"

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
-from firstlight.kind.kind import Kind
-from firstlight.kind.top_level import DataNode, ModelNode
+from firstlight.kind.kind import DataNode, Kind, ModelNode
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.options import EncoderDecoderConfig
 from firstlight.translator.parallel import check_pair_path

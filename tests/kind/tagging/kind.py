@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.kind.kind import Kind
-from firstlight.kind.top_level import DataNode, ModelNode
+from firstlight.kind.kind import DataNode, Kind, ModelNode
 from tagging.options import TaggerConfig, TagOptions
 
 

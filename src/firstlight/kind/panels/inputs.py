@@ -36,9 +36,7 @@ class Inputs:
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
             raise BadInputError(f"{name}={value!r} must be a number")
         if not low <= value <= high:
-            is_short = isinstance(value, float) or abs(value) < 2**53
-            number = f"{name}={value:g}" if is_short else f"{name}, a number of {len(str(abs(value)))} digits,"
-            raise BadInputError(f"{number} must be between {low:g} and {high:g}")
+            raise BadInputError(f"{name} must be between {low:g} and {high:g}")
         return value
 
     def integer(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
