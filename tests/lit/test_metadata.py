@@ -116,6 +116,7 @@ def quantized(content: Content) -> None:
         content["state_dict"][BIAS] = torch.quantize_per_tensor(torch.ones(5), 0.1, 0, torch.qint8)
 
 
+BROKEN_WEIGHTS = r"state_dict in the checkpoint is missing or broken"
 BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no tokenizer": (without("tokenizer"), r"tokenizer in the checkpoint is missing"),
     "no classes": (without("class_names"), r"class_names in the checkpoint is missing"),
@@ -127,26 +128,26 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "a list for a truth value": (model(causal=[None]), r"built by this version: model.causal=\[None\] must be true or"),
     "tokenizer is not JSON": (metadata(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
-    "dim": (model(dim=10**6), r"has the shape \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
+    "dim": (model(dim=10**6), r"is \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
     "layers": (model(num_layers=10**6), r"model.num_layers=1000000 is more than the \d+ that its weights allow"),
-    "more layers": (model(num_layers=2), r"the file has no weight blocks\.1\."),
+    "more layers": (model(num_layers=2), r"the weight blocks\.1\.\S+ is missing in the file"),
     "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 requires 239,\d+,\d+ bytes of tables"),
     "heads": (model(num_heads=4), r"cannot be built by this version: model.dim=6 is not divisible"),
     "unknown option": (model(width=3), r"cannot be built by this version: .*width"),
     "a float for a number": (model(dim=6.0), r"cannot be built"),
-    "a weight less": (lambda content: content["state_dict"].pop(BIAS), r"file has no weight head\.outputs"),
-    "a weight more": (weight("network.more", torch.ones(3)), r"its metadata describes has no weight more"),
-    "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias has the shape \(7,\) in the file, but \(5,\)"),
-    "no tensor": (weight(BIAS, [1.0]), r"state_dict in the checkpoint is missing or broken"),
-    "NaN": (diverged, r"the weight head\.outputs\.bias is not finite, so the training had diverged"),
-    "too large": (
-        weight(BIAS, torch.full((5,), 1e30)),
-        r"bias has numbers that are too large, so the training had div",
+    "a weight less": (
+        lambda content: content["state_dict"].pop(BIAS),
+        r"head\.outputs\.bias is missing in the file, but \(5,\)",
     ),
-    "quantized": (quantized, r"state_dict in the checkpoint is missing or broken"),
+    "a weight more": (weight("network.more", torch.ones(3)), r"weight more is \(3,\) in the file, but missing in"),
+    "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias is \(7,\) in the file, but \(5,\)"),
+    "no tensor": (weight(BIAS, [1.0]), BROKEN_WEIGHTS),
+    "NaN": (diverged, r"the weight head\.outputs\.bias is not finite or has .*, so the training had diverged"),
+    "too large": (weight(BIAS, torch.full((5,), 1e30)), r"bias is not finite or has numbers that are too large"),
+    "quantized": (quantized, BROKEN_WEIGHTS),
     "a number for a name": (
         lambda content: content["state_dict"].update({3: torch.ones(5)}),
-        r"state_dict in the checkpoint is missing or broken",
+        BROKEN_WEIGHTS,
     ),
     "unknown token": (without_unknown, r"the saved tokenizer is broken \(ValueError: its vocabulary has no \[NONE\]"),
     "later": (
@@ -155,10 +156,13 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     ),
     "one number for many": (
         weight(BIAS, torch.zeros(1).expand(5)),
-        r"head\.outputs\.bias has more numbers than the file",
+        BROKEN_WEIGHTS,
     ),
-    "without numbers": (weight(BIAS, torch.zeros(5, device="meta")), r"outputs\.bias has more numbers than the file"),
-    "sparse": (weight(BIAS, torch.zeros(5).to_sparse()), r"head\.outputs\.bias has more numbers than the file"),
+    "without numbers": (
+        weight(BIAS, torch.zeros(5, device="meta")),
+        BROKEN_WEIGHTS,
+    ),
+    "sparse": (weight(BIAS, torch.zeros(5).to_sparse()), BROKEN_WEIGHTS),
 }
 
 
@@ -238,7 +242,7 @@ def test_init_from_takes_no_weights_that_are_not_finite(
     [
         (lambda content: content.pop("loops"), r"loops in the checkpoint is missing or broken"),
         (diverged, r"the weight network\.head\.outputs\.bias is not finite"),
-        (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias has the shape \(7,\) in the file"),
+        (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias is \(7,\) in the file"),
         (
             lambda content: content.update(callbacks={"ModelCheckpoint": {"best_k_models": {"run/../../kept": 1.0}}}),
             r"the state of a callback names a path with \.\.",

@@ -111,7 +111,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     ),
     "one number for many": (
         lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
-        "word_scores has more numbers than the file",
+        "target_encoding in the checkpoint is missing or broken",
     ),
     "another vocabulary": (
         lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(3, 2)),
@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "no pairs": (lambda metadata: metadata["target_encoding"].pop("pair_keys"), r"is broken \(pair_keys must be"),
     "no table": (
         lambda metadata: metadata.pop("target_encoding"),
-        "the network that its metadata describes has no weight",
+        "is .* in the file, but missing in the network that its metadata describes",
     ),
 }
 

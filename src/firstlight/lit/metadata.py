@@ -1,7 +1,7 @@
 """Checks of a checkpoint before it is used: complete metadata, and finite weights of the right shapes."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -35,11 +35,16 @@ def are_names(values: Any) -> bool:
 
 
 def are_tensors(values: Any) -> bool:
-    """Return whether a value has only tensors of plain numbers, by name."""
+    """Return whether a value has only tensors of plain numbers, by name, whose numbers are all in the file."""
     return isinstance(values, Mapping) and all(
-        isinstance(name, str) and isinstance(weight, Tensor) and not weight.is_quantized
-        for name, weight in values.items()
+        isinstance(name, str) and isinstance(weight, Tensor) and _is_whole(weight) for name, weight in values.items()
     )
+
+
+def _is_whole(weight: Tensor) -> bool:
+    """Return whether a tensor needs no more memory than its data in the file, unlike an expanded or sparse one."""
+    is_plain = weight.layout is torch.strided and not weight.is_meta and not weight.is_quantized
+    return is_plain and weight.nbytes <= weight.untyped_storage().nbytes()
 
 
 def unless_missing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -95,7 +100,6 @@ def check_content(content: dict[str, Any], path: Path | str, of_kind: Checks) ->
     """
     refuse_incomplete(content[METADATA], {**OF_ALL, **of_kind}, path)
     refuse_incomplete(content, OF_WEIGHTS, path)
-    refuse_weights_larger_than_the_file(content[METADATA].get("target_encoding", {}), path)
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
@@ -103,44 +107,32 @@ def open_weights(path: Path | str) -> dict[str, Any]:
     content = read_checkpoint(path)
     refuse_incomplete(content[METADATA], {"tokenizer": of_type(str)}, path)
     refuse_incomplete(content, OF_WEIGHTS, path)
-    refuse_weights_larger_than_the_file(content["state_dict"], path)
     return content
 
 
 def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path: Path | str) -> None:
     """Raise UserError unless weights have the names and shapes of a network, which may be on the meta device."""
-    own = network.state_dict()
-    for name in [*own, *weights]:
-        if name not in weights or name not in own:
-            lacks = "the file" if name not in weights else "the network that its metadata describes"
-            raise UserError(f"{path}: {lacks} has no weight {name}; {TRAIN_AGAIN}")
-        given, expected = tuple(weights[name].shape), tuple(own[name].shape)
-        if given != expected:
+    given = {name: tuple(weight.shape) for name, weight in weights.items()}
+    expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+    for name in [*expected, *given]:
+        if given.get(name) != expected.get(name):
             raise UserError(
-                f"{path}: the weight {name} has the shape {given} in the file, but {expected} in the network that its "
-                f"metadata describes; {TRAIN_AGAIN}"
+                f"{path}: the shape of the weight {name} is {given.get(name, 'missing')} in the file, but "
+                f"{expected.get(name, 'missing')} in the network that its metadata describes; {TRAIN_AGAIN}"
             )
 
 
-def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Path | str) -> None:
-    """Raise UserError for a tensor that needs more memory than its data in the file, such as an expanded one."""
-    for name, weight in weights.items():
-        is_whole = weight.layout is torch.strided and not weight.is_meta
-        if not is_whole or weight.nbytes > weight.untyped_storage().nbytes():
-            raise UserError(f"{path}: the weight {name} has more numbers than the file; {TRAIN_AGAIN}")
+def refuse_non_finite(weights: Mapping[str, Tensor], network: nn.Module, path: Path | str) -> None:
+    """Raise UserError if the weight of a parameter has NaN, infinity or a number whose square is infinite.
 
-
-def refuse_non_finite(weights: Mapping[str, Tensor], names: Iterable[str], path: Path | str) -> None:
-    """Raise UserError if one of the named weights has NaN, infinity or a number whose square is infinite.
-
-    Weights that the file lacks are ignored.
+    Parameters that the file lacks are ignored.
     """
-    for name in filter(weights.__contains__, names):
-        weight = weights[name]
+    for name, _ in network.named_parameters(remove_duplicate=False):
+        weight = weights.get(name, torch.zeros(()))
         wide = weight.to(torch.promote_types(weight.dtype, torch.float32))  # the type in which networks compute norms
         if not torch.isfinite(weight * wide).all():
-            problem = "has numbers that are too large" if torch.isfinite(weight).all() else "is not finite"
-            raise UserError(f"{path}: the weight {name} {problem}, so the training had diverged; {OTHER_CHECKPOINT}")
+            problem = "is not finite or has numbers that are too large, so the training had diverged"
+            raise UserError(f"{path}: the weight {name} {problem}; {OTHER_CHECKPOINT}")
 
 
 def refuse_overflow(path: Path | str, network: nn.Module, _: Any, logits: Tensor) -> None:
@@ -162,9 +154,8 @@ def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path
     """
     refuse_incomplete(checkpoint, OF_A_TRAINING, path)
     weights = checkpoint["state_dict"]
-    refuse_weights_larger_than_the_file(weights, path)
     refuse_other_shapes(module, weights, path)
-    refuse_non_finite(weights, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
+    refuse_non_finite(weights, module, path)
     if ".." in re.split(r"[/\\'\"]+", repr(checkpoint["callbacks"])):
         raise UserError(f"{path}: the state of a callback names a path with ..; {TRAIN_AGAIN}")
 

@@ -13,13 +13,7 @@ from firstlight.data.target_encoding import num_features as num_encoding_feature
 from firstlight.errors import UserError
 from firstlight.invocation import is_installed, location
 from firstlight.lit.checkpoint import METADATA
-from firstlight.lit.metadata import (
-    TRAIN_AGAIN,
-    kind_of,
-    refuse_non_finite,
-    refuse_other_shapes,
-    refuse_weights_larger_than_the_file,
-)
+from firstlight.lit.metadata import TRAIN_AGAIN, kind_of, refuse_non_finite, refuse_other_shapes
 from firstlight.lit.networks import build_network
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -43,10 +37,9 @@ def network_of_checkpoint(
     weights = {
         name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
     }
-    refuse_weights_larger_than_the_file(weights, path)
     if network is None:
         network = network_of_metadata(content[METADATA], config_type, Path(path), weights)
-    refuse_non_finite(weights, (name for name, _ in network.named_parameters(remove_duplicate=False)), path)
+    refuse_non_finite(weights, network, path)
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:

@@ -48,7 +48,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     if has_other_classes:
         log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
     own = module.state_dict()
-    refuse_non_finite(given, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
+    refuse_non_finite(given, module, path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
     shared_words = dict.fromkeys(BY_WORD, both)
     if SOURCE_EMBEDDING in given and hasattr(data, "source_tokenizer"):
