@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from firstlight.classifier.data import ReviewData
-from firstlight.errors import UserError
 from firstlight.generator.data import ReviewTextData
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
 from stand_ins import with_trainer
@@ -121,16 +120,6 @@ def test_your_own_texts_are_read_with_their_masks(reviews) -> None:
     assert batch.places.tolist() == [1, 3, 5]
     assert (batch.token_ids == data.tokenizer.vocab_size).sum() == 3
     assert batch.targets.tolist() == [0, 0, 0]
-
-
-def test_a_mask_beyond_the_context_is_an_error_that_names_the_text(reviews, caplog) -> None:
-    data = reviews()
-    (batch,) = data.text_dataloader(["[MASK] " + "good " * 20])
-    assert batch.token_ids.shape == (1, CONTEXT)
-    assert "1 of 1 texts is longer than the context of 11 tokens and was cut" in caplog.text
-    message = r"^text 2 has 21 tokens, but only context_length=11 of them are read, and a \[MASK\] is cut off; shorten"
-    with pytest.raises(UserError, match=message):
-        list(data.text_dataloader(["a [MASK]", "good " * 20 + "[MASK]"]))
 
 
 def test_an_empty_text_has_no_target(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.masked.masking import encode_masked, mask_id_of
+from firstlight.masked.masking import encode_masked
 from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["it broke after a week!", "it works, after a year", "a new lower low"]
@@ -26,8 +26,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     ],
 )
 def test_the_ids_are_those_of_what_stands_between_the_masks(tokenizer: Tokenizer, text: str, parts: list[str]) -> None:
-    mask_id = mask_id_of(tokenizer)
-    assert mask_id == tokenizer.vocab_size
+    mask_id = tokenizer.vocab_size
     first, *others = map(tokenizer.encode, parts)
     expected = first + [token_id for part in others for token_id in (mask_id, *part)]
     assert encode_masked(tokenizer, [text, "a [MASK]"])[0].tolist() == expected

@@ -4,25 +4,21 @@ import numpy as np
 import pytest
 
 from firstlight.masked.data_options import MaskedReviewOptions
-from firstlight.masked.masking import KEPT, Masking, uniform
+from firstlight.masked.masking import KEPT, draw_masks, uniform
 
 VOCABULARY = 101
 ROWS = np.arange(211) * 7 + 3
 LENGTHS = np.random.default_rng(5).integers(0, 61, size=len(ROWS))
 
 
-def masking(**options: float) -> Masking:
-    return Masking(MaskedReviewOptions(**options), VOCABULARY)
-
-
 def drawn(chosen: slice | list[int] = slice(None), *, seed: int = 1, epoch: int = 0, **options: float):
     """Return the id that is written at each masked place, by (row number, column)."""
     rows, lengths = ROWS[chosen], LENGTHS[chosen]
-    masked = masking(**options).draw(rows, lengths, seed=seed, epoch=epoch)
+    places, ids = draw_masks(MaskedReviewOptions(**options), VOCABULARY, rows, lengths, seed=seed, epoch=epoch)
     longest = max(lengths.max(initial=1), 1)
     return {
         (int(rows[place // longest]), int(place % longest)): int(written)
-        for place, written in zip(masked.places, masked.written, strict=True)
+        for place, written in zip(places, ids, strict=True)
     }
 
 

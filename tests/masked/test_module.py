@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from lightning.pytorch import Callback, Trainer
 from torch.optim import AdamW
 
-from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.lit.schedules import constant
@@ -129,25 +128,8 @@ def test_the_rule_of_the_texts_is_learned_and_filled_in(tmp_path: Path, trainer)
     running.fit(module, datamodule=source)
     assert before > math.log(10)
     assert float(running.callback_metrics["val/loss"]) < 0.5
-    filled = fill_in(module.network.eval(), source.tokenizer, "Four five [MASK] seven [MASK] nine ten", count=1)
+    (filled,) = fill_in(module.network.eval(), source.tokenizer, ["Four five [MASK] seven [MASK] nine ten"], count=1)
     assert filled.text == "Four five six seven eight nine ten"
-
-
-def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(data, trainer, tmp_path: Path) -> None:
-    """The training is interrupted in the second pass, whose masks differ from those of the first."""
-    source = data()
-    whole = module_for(source, dropout=0.1)
-    trainer(ReseedEveryStep(1), max_steps=2 * STEPS, max_epochs=-1).fit(whole, datamodule=source)
-    first = trainer(ReseedEveryStep(1), max_steps=STEPS + 4, max_epochs=-1)
-    first.fit(module_for(source, dropout=0.1), datamodule=data())
-    first.save_checkpoint(tmp_path / "interrupted.ckpt")
-    torch.rand(7)
-    resumed = module_for(source, dropout=0.1)
-    second = trainer(ReseedEveryStep(1), max_steps=2 * STEPS, max_epochs=-1)
-    second.fit(resumed, datamodule=data(), ckpt_path=tmp_path / "interrupted.ckpt")
-    assert second.global_step == 2 * STEPS
-    for name, weight in whole.state_dict().items():
-        assert torch.equal(weight, resumed.state_dict()[name]), name
 
 
 def test_a_batch_without_a_target_has_no_loss_and_no_gradient(data) -> None:

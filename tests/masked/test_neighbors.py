@@ -1,18 +1,19 @@
 import numpy as np
 import pytest
 
-from firstlight.masked.neighbors import AT_ONCE, HIDDEN, NeighborCounts
+from firstlight.masked import baseline
+from firstlight.masked.baseline import AT_ONCE, HIDDEN, count_pairs
 from firstlight.text.ragged import RaggedIds
 
 TEXTS = RaggedIds.from_rows([[2, 3, 4], [2, 3], [], [5, 3, 4, 2]])
 VOCABULARY, END = 7, 7
-COUNTS = NeighborCounts.of(TEXTS, VOCABULARY)
+PAIRS = count_pairs(TEXTS, VOCABULARY)
 FOLLOWING = {0: 0, 1: 0, 2: 3, 3: 3, 4: 2, 5: 1, 6: 0, END: 4}
 FREQUENCY = {word: (count + 1) / (13 + 8) for word, count in FOLLOWING.items()}
 
 
 def probabilities(left: int, right: int, num_neighbors: int) -> np.ndarray:
-    (found,) = COUNTS.probabilities(np.array([left]), np.array([right]), num_neighbors)
+    (found,) = baseline.probabilities(PAIRS, np.array([left]), np.array([right]), num_neighbors)
     return found[0]
 
 
@@ -21,8 +22,8 @@ def test_pairs_are_counted_within_texts_and_with_their_ends() -> None:
     pairs += [(4, 2), (2, END)]
     expected = np.zeros((8, 8), int)
     np.add.at(expected, tuple(zip(*pairs, strict=True)), 1)
-    assert COUNTS.pairs.toarray().tolist() == expected.tolist()
-    assert COUNTS.size == len(set(pairs))
+    assert PAIRS.toarray().tolist() == expected.tolist()
+    assert PAIRS.nnz == len(set(pairs))
 
 
 @pytest.mark.parametrize("sides", [(2, 4), (HIDDEN, HIDDEN)])
@@ -35,7 +36,7 @@ def test_without_a_neighbor_it_is_the_frequency(sides: tuple[int, int]) -> None:
 
 def after(word: int, following: int) -> float:
     """Return P(following | word), computed by hand."""
-    row = COUNTS.pairs.toarray()[word]
+    row = PAIRS.toarray()[word]
     types = max((row > 0).sum(), 1)
     return (row[following] + types * FREQUENCY[following]) / (row.sum() + types)
 
@@ -59,7 +60,7 @@ def test_both_neighbors_decide_as_in_a_markov_chain(left: int, right: int) -> No
 
 def test_many_places_come_in_parts() -> None:
     left = np.random.default_rng(1).integers(HIDDEN, END + 1, 2 * AT_ONCE + 3)
-    found = list(COUNTS.probabilities(left, left[::-1], 2))
+    found = list(baseline.probabilities(PAIRS, left, left[::-1], 2))
     assert [len(part) for part in found] == [AT_ONCE, AT_ONCE, 3]
     one = probabilities(int(left[AT_ONCE]), int(left[::-1][AT_ONCE]), 2)
     assert found[1][0] == pytest.approx(one)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.batches import (
@@ -15,6 +15,7 @@ from firstlight.data.batches import (
     PassLoader,
     ResumableLoader,
     RowBatch,
+    Rows,
     TableLoader,
     TrainingBatches,
     several,
@@ -26,7 +27,7 @@ from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import Cuts, TokenTable
 from firstlight.errors import UserError
 from firstlight.masked.data_options import MaskedReviewOptions
-from firstlight.masked.masking import KEPT, MASK, Masking, encode_masked, mask_id_of
+from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
@@ -106,37 +107,31 @@ class MaskedTrainingBatches(TrainingBatches):
 class MaskedLookup(Dataset[MaskedRows]):
     """Data set that masks rows: differently in each pass of a training, and always the same in an evaluation."""
 
-    def __init__(self, lengths: NDArray[np.int64], masking: Masking, seed: int) -> None:
-        """lengths: (rows,) the number of tokens of each row of the table; seed: the seed of the training."""
-        self.lengths, self.masking, self.seed = lengths, masking, seed
+    def __init__(self, lengths: NDArray[np.int64], options: MaskedReviewOptions, vocab_size: int) -> None:
+        """lengths: (rows,) the number of tokens of each row of the table."""
+        self.lengths, self.options, self.vocab_size = lengths, options, vocab_size
 
     def __getitem__(self, index: RowsOfPass | NDArray[np.int64]) -> MaskedRows:
         if isinstance(index, RowsOfPass):
-            return self.masked(index.rows, self.seed, index.epoch)
-        return self.masked(index, EVALUATION_SEED, 0)
+            return self._masked(index.rows, self.options.seed, index.epoch)
+        return self._masked(index, EVALUATION_SEED, 0)
 
-    def masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
-        """Return some rows with the masks of a pass."""
+    def _masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
         lengths = self.lengths[rows]
-        places, written = map(torch.from_numpy, self.masking.draw(rows, lengths, seed=seed, epoch=epoch))
+        drawn = draw_masks(self.options, self.vocab_size, rows, lengths, seed=seed, epoch=epoch)
+        places, written = map(torch.from_numpy, drawn)
         return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
 
 
-class MaskedTable(nn.Module):
+class MaskedTable(TokenTable):
     """All texts on one device. A batch of them is cut to the context, padded and masked."""
 
     def __init__(self, ids: RaggedIds, context_length: int, truncation: Truncation) -> None:
-        super().__init__()
-        self.texts = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+        super().__init__(ids, np.zeros(len(ids), np.int64), context_length, truncation)
 
-    @property
-    def flat(self) -> Tensor:
-        """The tokens of all texts, (tokens,)."""
-        return self.texts.flat
-
-    def forward(self, batch: MaskedRows) -> MaskedBatch:
+    def forward(self, batch: MaskedRows) -> MaskedBatch:  # type: ignore[override]
         """Return the batch of tokens of some rows, masked and padded to the longest row."""
-        texts = self.texts(RowBatch(batch.rows, batch.longest, batch.num_tokens))
+        texts = super().forward(RowBatch(batch.rows, batch.longest, batch.num_tokens))
         flat = texts.token_ids.long().flatten()
         targets = flat[batch.places]
         flat[batch.places] = torch.where(batch.written == KEPT, targets, batch.written)
@@ -144,38 +139,31 @@ class MaskedTable(nn.Module):
         return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
 
 
-class TextsToFillIn(Dataset[MaskedRows]):
-    """Data set of your own texts with [MASK], cut to the context as the training texts.
+class TextsToFillIn:
+    """Your own texts with [MASK], cut to the context as the training texts.
 
     Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
+
+    Attributes:
+        rows: The data set that turns an array of the numbers of texts into a batch of indices.
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation) -> None:
-        self.ids, self.context_length, self.mask_id = (
-            encode_masked(tokenizer, texts),
-            context_length,
-            mask_id_of(tokenizer),
-        )
+        self.ids, self.mask_id = encode_masked(tokenizer, texts), tokenizer.vocab_size
+        self.context_length = context_length
         cuts = Cuts(context_length)
         cuts.count(self.ids.lengths)
         cuts.warn()
-        self.table = MaskedTable(self.ids, context_length, truncation)
+        self.rows = Rows(self.ids.lengths.clip(max=context_length))
+        self.table = TokenTable(self.ids, np.zeros(len(self.ids), np.int64), context_length, truncation)
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, rows: NDArray[np.int64]) -> MaskedRows:
-        lengths = self.ids.lengths[rows].clip(max=self.context_length)
-        nothing = torch.zeros(0, dtype=torch.int64)
-        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), nothing, nothing)
-
-    def look_up(self, batch: MaskedRows) -> MaskedBatch:
+    def look_up(self, batch: RowBatch) -> MaskedBatch:
         """Return the batch of tokens of some texts. Its places are those of [MASK]; its targets are all 0.
 
         Raises UserError if a [MASK] of a text is cut off.
         """
-        found = self.table(batch)
-        is_mask = found.token_ids == self.mask_id
+        texts = self.table(batch)
+        is_mask = texts.token_ids == self.mask_id
         for row, kept in zip(batch.rows.tolist(), is_mask.sum(dim=1).tolist(), strict=True):
             ids = self.ids[row]
             if kept < (ids == self.mask_id).sum():
@@ -184,7 +172,12 @@ class TextsToFillIn(Dataset[MaskedRows]):
                     f"read, and a {MASK} is cut off; shorten the text"
                 )
         places = is_mask.flatten().nonzero().squeeze(1)
-        return found._replace(places=places, targets=torch.zeros_like(places))
+        token_ids, targets = texts.token_ids.long(), torch.zeros_like(places)
+        return MaskedBatch(token_ids, texts.padding_mask, places, targets, batch.rows, batch.num_tokens)
+
+    def batch(self) -> MaskedBatch:
+        """Return one batch of all texts."""
+        return self.look_up(self.rows[np.arange(len(self.ids))])
 
 
 @takes(MaskedReviewOptions)
@@ -218,7 +211,7 @@ class MaskedReviewData(RowData):
     encoded: EncodedTexts
     tokenizer: Tokenizer
     table: MaskedTable
-    reader: Tokenizer | None = None  # the tokenizer of a trained network that reads this data
+    reader: Any = None  # the tokenizer of a trained network that reads this data
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
@@ -233,7 +226,8 @@ class MaskedReviewData(RowData):
         self.tokenizer = self.encoded.tokenizer
         if self.encoded.overlaps:
             log.warning("%s: %s", self.source.where, self.encoded.overlaps)
-        self._rows = {split: self._used_rows(split) for split in SPLITS}
+        self._rows = {split: self.encoded.rows_of(split) for split in SPLITS}
+        self._rows["train"] = training_rows(self._rows["train"], options)
         for split in ("train", "validation") if stage == "fit" else ():
             if not self.has_split(split):
                 raise UserError(f"{self.source.where} has no {split} rows; use more texts, or add {split}.jsonl")
@@ -248,8 +242,8 @@ class MaskedReviewData(RowData):
         return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
 
     def lookup(self) -> MaskedLookup:
-        options, masking = self.options, Masking(self.options, self.tokenizer.vocab_size)
-        return MaskedLookup(self.encoded.ids.lengths.clip(max=options.context_length), masking, options.seed)
+        lengths = self.encoded.ids.lengths.clip(max=self.options.context_length)
+        return MaskedLookup(lengths, self.options, self.tokenizer.vocab_size)
 
     def metadata(self) -> dict[str, Any]:
         """Return an empty dict: a checkpoint records only the tokenizer of the data."""
@@ -302,13 +296,8 @@ class MaskedReviewData(RowData):
         self.ensure_setup()
         options = self.options
         given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
-        batches = EvaluationBatches(np.arange(len(given)), options.evaluation_batch_size)
-        return self.signed(TableLoader(given, batches, look_up=given.look_up))
+        batches = EvaluationBatches(np.arange(len(given.ids)), options.evaluation_batch_size)
+        return self.signed(TableLoader(given.rows, batches, look_up=given.look_up))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
-        self.reader = tokenizer
-
-    def _used_rows(self, split: str) -> NDArray[np.int64]:
-        rows = self.encoded.rows_of(split)
-        return training_rows(rows, self.options) if split == "train" else rows
+        self.reader = tokenizer_of_json(metadata["tokenizer"])

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from firstlight.choices import member
 from firstlight.data.options import Truncation
@@ -42,26 +41,26 @@ class FilledText(NamedTuple):
 def fill_in(
     network: nn.Module,
     tokenizer: Tokenizer,
-    text: str,
+    texts: Sequence[str],
     count: int = 5,
     truncation: Truncation | str = Truncation.head,
-) -> FilledText:
-    """Return the most probable words for each [MASK] of a text.
+) -> list[FilledText]:
+    """Return the most probable words for each [MASK] of some texts, which the network reads as one batch.
 
     The predictions for one [MASK] do not depend on those for another.
 
     Args:
         network: a `MaskedLanguageModel`, or a network with the same `forward`, in evaluation mode.
         tokenizer: the tokenizer that the network was trained with.
-        text: a text with one [MASK] or more.
+        texts: texts with one [MASK] or more.
         count: number of words for each [MASK], at least 1.
         truncation: the tokens to read of a text longer than the context.
 
     Returns:
-        The text with the most probable words, and the most probable words for each [MASK].
+        Each text with the most probable words, and the most probable words for each [MASK].
 
     Raises:
-        UserError: if the text has no [MASK], if a [MASK] is cut off, or if `count` is below 1.
+        UserError: if a text has no [MASK], if a [MASK] is cut off, or if `count` is below 1.
 
     Example:
         >>> from firstlight.masked.filling import fill_in
@@ -70,24 +69,17 @@ def fill_in(
         >>> from firstlight.text import train_word_tokenizer
         >>> tokenizer, _ = train_word_tokenizer(["it broke after one week", "it works after one year"])
         >>> network = MaskedLanguageModel(MaskedConfig(dim=8, num_heads=2), tokenizer.vocab_size)
-        >>> filled = fill_in(network.eval(), tokenizer, "it [MASK] after one [MASK]", count=3)
+        >>> (filled,) = fill_in(network.eval(), tokenizer, ["it [MASK] after one [MASK]"], count=3)
         >>> [len(fillings) for fillings in filled.fillings]
         [3, 3]
         >>> filled.text.split()[0], filled.fillings[1][0].word == filled.text.split()[-1]
         ('it', True)
     """
-    return fill_in_together(network, tokenizer, [text], count, truncation)[0]
-
-
-def fill_in_together(
-    network: nn.Module, tokenizer: Tokenizer, texts: Sequence[str], count: int, truncation: Truncation | str
-) -> list[FilledText]:
-    """Return the result of `fill_in` for each of some texts, which the network reads as one batch."""
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
     of_network: Any = network
     given = TextsToFillIn(tokenizer, texts, of_network.context_length, member(Truncation, truncation, "truncation"))
-    found = fillings_of(network, given.look_up(given[np.arange(len(texts))]), tokenizer.words, count)
+    found = fillings_of(network, given.batch(), tokenizer.words, count)
     return [
         FilledText(with_words(text, [each[0].word for each in fillings]), fillings)
         for text, fillings in zip(texts, found, strict=True)
@@ -96,27 +88,19 @@ def fill_in_together(
 
 @torch.inference_mode()
 def fillings_of(network: nn.Module, batch: MaskedBatch, words: Sequence[str], count: int) -> list[list[list[Filling]]]:
-    """Return the most probable words for each [MASK] of each text of a batch.
+    """Return the most probable words for each [MASK] of each text of a batch, without [PAD] and [UNK].
 
     words: the vocabulary, whose size is the id of [MASK].
     """
-    length = batch.token_ids.shape[1]
+    length, first = batch.token_ids.shape[1], len(SPECIAL)  # the special tokens have the first ids
     places = (batch.token_ids.flatten() == len(words)).nonzero().squeeze(1)
     logits = network(batch.token_ids, batch.padding_mask, places)  # (places, vocab_size)
+    best = logits[:, first:].float().softmax(dim=1).topk(min(count, len(words) - first), dim=1)
     fillings: list[list[list[Filling]]] = [[] for _ in batch.token_ids]
-    for row, found in zip((places // length).tolist(), most_probable(logits, words, count), strict=True):
-        fillings[row].append(found)
+    for place, ids, shares in zip(places.tolist(), best.indices.tolist(), best.values.tolist(), strict=True):
+        found = [Filling(words[first + i], share) for i, share in zip(ids, shares, strict=True)]
+        fillings[place // length].append(found)
     return fillings
-
-
-def most_probable(logits: Tensor, words: Sequence[str], count: int) -> list[list[Filling]]:
-    """Return the `count` most probable words of each row of logits, (places, vocab_size), without [PAD] and [UNK]."""
-    of_words = logits[:, len(SPECIAL) :].float().softmax(dim=1)  # the special tokens have the first ids
-    best = of_words.topk(min(count, of_words.shape[1]), dim=1)
-    return [
-        [Filling(words[len(SPECIAL) + i], probability) for i, probability in zip(ids, row, strict=True)]
-        for ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    ]
 
 
 def with_words(text: str, words: Sequence[str]) -> str:

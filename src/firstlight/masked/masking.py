@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,10 @@ MASK = "[MASK]"
 LONGEST_QUOTE = 40  # characters of a text in a message
 
 
-def mask_id_of(tokenizer: Tokenizer) -> int:
-    """Return the id of [MASK], which is the size of the vocabulary."""
-    return tokenizer.vocab_size
-
-
 def encode_masked(tokenizer: Tokenizer, texts: Iterable[str]) -> RaggedIds:
-    """Return the ids of texts that contain [MASK]. Raises UserError for a text without [MASK].
+    """Return the ids of texts that contain [MASK], whose id is the size of the vocabulary.
+
+    Raises UserError for a text without [MASK].
 
     Example:
         >>> from firstlight.text import train_word_tokenizer
@@ -45,8 +41,7 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
             f"the text {quoted!r} does not contain {MASK}; write {MASK} for each word to fill in, "
             f"as in 'It {MASK} after a week'"
         )
-    mask_id = mask_id_of(tokenizer)
-    return list(chain(tokenizer.encode(first), *([mask_id, *tokenizer.encode(part)] for part in others)))
+    return list(chain(tokenizer.encode(first), *([tokenizer.vocab_size, *tokenizer.encode(part)] for part in others)))
 
 
 KEPT = -1  # instead of an id: the token is unchanged
@@ -58,61 +53,56 @@ MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
-class Masked(NamedTuple):
-    """The masked places of a batch of texts.
-
-    places: (places,) int64, row · length + column, ascending; written: (places,) int64, the id to write at each place:
-    that of [MASK], of a random token, or KEPT.
-    """
-
-    places: NDArray[np.int64]
-    written: NDArray[np.int64]
-
-
-class Masking:
-    """Random choice of the tokens of a text to predict (BERT, Devlin et al. 2018).
+def draw_masks(
+    options: MaskedReviewOptions,
+    vocab_size: int,
+    rows: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    seed: int,
+    epoch: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the tokens of some texts to predict (BERT, Devlin et al. 2018).
 
     A share of the tokens is chosen, at least one of each text. Most of them are replaced by [MASK], some by a random
-    token, and the others are unchanged.
+    token, and the others are unchanged. The choice does not depend on the other texts of the batch.
 
     Args:
         options: the options with the shares.
         vocab_size: number of token ids without [MASK], whose id is `vocab_size`.
+        rows: (batch,) the numbers of the texts.
+        lengths: (batch,) their numbers of tokens.
+        seed: the seed of the training.
+        epoch: the number of the pass.
+
+    Returns:
+        The places, (places,) int64, row · length + column, ascending, in rows that are padded to the longest text, and
+        the id to write at each place, (places,) int64: that of [MASK], of a random token, or KEPT.
 
     Example:
         >>> import numpy as np
         >>> from firstlight.masked.data_options import MaskedReviewOptions
-        >>> from firstlight.masked.masking import Masking
-        >>> masking = Masking(MaskedReviewOptions(mask_fraction=0.4, mask_token_share=1.0, random_token_share=0.0), 7)
-        >>> masked = masking.draw(np.array([11, 17]), np.array([5, 1]), seed=1, epoch=0)
-        >>> masked.places // 5, masked.written
+        >>> from firstlight.masked.masking import draw_masks
+        >>> options = MaskedReviewOptions(mask_fraction=0.4, mask_token_share=1.0, random_token_share=0.0)
+        >>> places, written = draw_masks(options, 7, np.array([11, 17]), np.array([5, 1]), seed=1, epoch=0)
+        >>> places // 5, written
         (array([0, 0, 1]), array([7, 7, 7]))
     """
-
-    def __init__(self, options: MaskedReviewOptions, vocab_size: int) -> None:
-        self.options, self.vocab_size = options, vocab_size
-
-    def draw(self, rows: NDArray[np.int64], lengths: NDArray[np.int64], *, seed: int, epoch: int) -> Masked:
-        """Return the masked places of some texts. They do not depend on the other texts of the batch.
-
-        rows: (batch,) the numbers of the texts; lengths: (batch,) their numbers of tokens; epoch: the number of the
-        pass. The places count tokens in rows that are padded to the longest text.
-        """
-        options, longest = self.options, max(int(lengths.max(initial=1)), 1)
-        columns = np.arange(longest)
-        scores = uniform(seed, epoch, PLACE, rows[:, None], columns)  # (batch, longest)
-        scores[columns >= lengths[:, None]] = 2.0  # padding is chosen last
-        counts = np.rint(options.mask_fraction * lengths).astype(np.int64).clip(1, lengths)
-        highest = np.sort(scores, axis=1)[np.arange(len(rows)), counts - 1]
-        chosen_rows, chosen_columns = np.nonzero((scores <= highest[:, None]) & (scores < 1))
-        drawn = (rows[chosen_rows], chosen_columns)
-        kinds = uniform(seed, epoch, KIND, *drawn)
-        words = FIRST_WORD_ID + uniform(seed, epoch, WORD, *drawn) * (self.vocab_size - FIRST_WORD_ID)
-        written = np.full(len(kinds), KEPT, np.int64)
-        is_random = kinds < options.mask_token_share + options.random_token_share
-        written[is_random] = words[is_random].astype(np.int64)
-        written[kinds < options.mask_token_share] = self.vocab_size
-        return Masked(chosen_rows * longest + chosen_columns, written)
+    longest = max(int(lengths.max(initial=1)), 1)
+    columns = np.arange(longest)
+    scores = uniform(seed, epoch, PLACE, rows[:, None], columns)  # (batch, longest)
+    scores[columns >= lengths[:, None]] = 2.0  # padding is chosen last
+    counts = np.rint(options.mask_fraction * lengths).astype(np.int64).clip(1, lengths)
+    highest = np.sort(scores, axis=1)[np.arange(len(rows)), counts - 1]
+    chosen_rows, chosen_columns = np.nonzero((scores <= highest[:, None]) & (scores < 1))
+    drawn = (rows[chosen_rows], chosen_columns)
+    kinds = uniform(seed, epoch, KIND, *drawn)
+    words = FIRST_WORD_ID + uniform(seed, epoch, WORD, *drawn) * (vocab_size - FIRST_WORD_ID)
+    written = np.full(len(kinds), KEPT, np.int64)
+    is_random = kinds < options.mask_token_share + options.random_token_share
+    written[is_random] = words[is_random].astype(np.int64)
+    written[kinds < options.mask_token_share] = vocab_size
+    return chosen_rows * longest + chosen_columns, written
 
 
 def uniform(*keys: NDArray[np.int64] | int) -> NDArray[np.float64]:

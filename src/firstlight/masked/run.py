@@ -13,7 +13,7 @@ from firstlight.kind.results import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import count_cuts, measure_tokens
 from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn
-from firstlight.masked.filling import FilledText, fill_in, fill_in_together, listed
+from firstlight.masked.filling import FilledText, fill_in, listed
 from firstlight.masked.masking import MASK
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.terminal_text import say, write_out
@@ -53,7 +53,8 @@ class MaskedRun(PredictingRun):
         >>> filled = run.fill_in("It [MASK] after a week", count=3)
         >>> [(filling.word, filling.probability) for filling in filled.fillings[0]]
         """
-        return fill_in(self.network, self.tokenizer, text, count, self.truncation)
+        (filled,) = fill_in(self.network, self.tokenizer, [text], count, self.truncation)
+        return filled
 
     def fill_in_many(self, texts: Iterable[str], count: int = 5) -> Iterator[FilledText]:
         """Yield the result of `fill_in` for each text, in order. A few hundred texts are read at a time.
@@ -61,7 +62,7 @@ class MaskedRun(PredictingRun):
         >>> [filled.text for filled in run.fill_in_many(["It [MASK].", "I [MASK] it."])]
         """
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            yield from fill_in_together(self.network, self.tokenizer, chunk, count, self.truncation)
+            yield from fill_in(self.network, self.tokenizer, chunk, count, self.truncation)
 
     def batch(self, text: str) -> MaskedBatch:
         """Return a batch with one text, cut as in training, and with the positions of its masks.
@@ -69,8 +70,7 @@ class MaskedRun(PredictingRun):
         >>> batch = run.batch("It [MASK] after a week")
         >>> run.network(batch.token_ids, batch.padding_mask).shape
         """
-        given = TextsToFillIn(self.tokenizer, [text], self.network.context_length, self.truncation)
-        return given.look_up(given[np.zeros(1, np.int64)])
+        return TextsToFillIn(self.tokenizer, [text], self.network.context_length, self.truncation).batch()
 
     @property
     def truncation(self) -> Truncation:
