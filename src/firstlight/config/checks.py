@@ -33,7 +33,6 @@ def check(config: DictConfig) -> None:
     check_targets(config)
     check_written_once(config)
     check_trainer(config)
-    check_numbers(config)
     check_model(config)
     check_run(config)
     check_labels(config)
@@ -41,6 +40,7 @@ def check(config: DictConfig) -> None:
     check_metric(config)
     check_data(config)
     check_vectors(config)
+    check_numbers(config)  # last, since it imports the classes of keys that are typed without a number
 
 
 def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:

@@ -29,7 +29,7 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
     asked, unknown = parser.parse_known_intermixed_args(list(arguments))
     for option in unknown:
-        _refuse(option, arguments)
+        _refuse(option)
     options = list(arguments)
     for override in reversed(asked.overrides):  # the value of an option comes before, such as `--cfg job`
         del options[len(options) - 1 - options[::-1].index(override)]
@@ -39,19 +39,13 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     return asked, options, list(map(_accepted, asked.overrides))
 
 
-def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
-    name, is_given, value = option.partition("=")
-    after = list(arguments)[list(arguments).index(option) + 1 :]
-    if not is_given and after and not after[0].startswith("-") and "=" not in after[0]:
-        value = after[0]
-    shown = option if is_given or not value else f"{option} {value}"
-    key = name.lstrip("-").replace("-", "_")
-    known = known_keys()
+def _refuse(option: str) -> NoReturn:
+    name, _, value = option.partition("=")
+    key, known = name.lstrip("-").replace("-", "_"), known_keys()
     meant = [key] if key in known else nearest_keys(key, known)
-    write = " or ".join(f"{each}={value or '…'}" for each in meant)
-    raise UserError(
-        f"{shown}: train takes key=value, without dashes; " + (f"write {write}" if meant else "`--help` lists the keys")
-    )
+    keys = " or ".join(f"{each}={value or '…'}" for each in meant)
+    remedy = f"write {keys}" if meant else "`--help` lists the keys"
+    raise UserError(f"{option}: train takes key=value, without dashes; {remedy}")
 
 
 def _accepted(argument: str) -> str:

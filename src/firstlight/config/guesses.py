@@ -7,32 +7,21 @@ from firstlight import config_files
 from firstlight.choices import listed, nearest
 
 NAMES_ELSEWHERE = {  # our keys and groups, and the names that other programs give them
-    "callbacks.early_stopping.patience": "early_stopping",
     "context_length": "block_size max_length max_seq_length seq_len",
     "data.batch_size data.batch_tokens": "batch batch_size bs",
-    "model": "net network",
-    "model.attention_dropout": "attention_probs_dropout_prob attn_pdrop",
     "model.dim": "d_model hidden_dim hidden_size n_embd",
-    "model.embedding_std": "initializer_range",
     "model.feed_forward_dim": "intermediate_size",
-    "model.norm_eps": "layer_norm_eps rms_norm_eps",
     "model.num_heads": "heads n_head",
     "model.num_key_value_heads": "n_kv_heads",
     "model.num_layers": "layers n_layer",
-    "model.rotary_base": "rope_theta",
     "optimized_metric": "monitor",
     "optimizer.lr": "learning_rate lr",
-    "optimizer.weight_decay": "wd",
     "paths.log_dir": "out_dir output_dir save_dir",
     "resume init_from": "checkpoint ckpt ckpt_path",
     "schedule": "lr_scheduler scheduler",
-    "schedule.warmup_steps": "warmup",
-    "tags": "run_name",
-    "task": "dataset",
     "tokenizer.max_size": "vocab_size",
     "trainer.accelerator": "device gpu",
     "trainer.accumulate_grad_batches": "gradient_accumulation_steps",
-    "trainer.devices": "gpus num_gpus",
     "trainer.gradient_clip_val": "clip grad_clip",
     "trainer.max_epochs": "epochs n_epochs num_epochs",
     "trainer.max_steps": "max_iters steps",
@@ -40,7 +29,6 @@ NAMES_ELSEWHERE = {  # our keys and groups, and the names that other programs gi
 }
 ALSO_CALLED = {name: keys.split() for keys, names in NAMES_ELSEWHERE.items() for name in names.split()}
 NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "logger", "tokenizer", "vectors", "debug")
-LESS_LIKELY = ("callbacks.", "logger.")  # sections that a user seldom means by the last part of a key
 
 
 def nearest_keys(word: str, known: Collection[str]) -> list[str]:
@@ -53,12 +41,10 @@ def nearest_keys(word: str, known: Collection[str]) -> list[str]:
     if named := [key for key in ALSO_CALLED.get(leaf, []) if key in known and key != word]:
         return named
     leaves = _by_leaf(known)
-    if leaf in leaves and leaves[leaf] != [word]:
-        return _likely(leaves[leaf])
     siblings = {key for key in known if key.rpartition(".")[0] == section}
-    if similar := difflib.get_close_matches(word, siblings - {word}, n=2):
-        return similar
-    return _likely(leaves.get(nearest(leaf, leaves, cutoff=0.75) or "", []))
+    similar = difflib.get_close_matches(word, siblings - {word}, n=2)
+    same = [key for key in leaves.get(leaf, []) if key != word]
+    return (same or similar or leaves.get(nearest(leaf, leaves, cutoff=0.75) or "", []))[:3]
 
 
 def nearest_choices(group: str, choice: str, options: Collection[str]) -> list[str]:
@@ -71,12 +57,8 @@ def nearest_choices(group: str, choice: str, options: Collection[str]) -> list[s
 
 def choices_named(name: str) -> list[str]:
     """Return every `group=choice` whose choice has a name, such as `task=stars` and `experiment=post/stars`."""
-    return [
-        f"{group}={choice}"
-        for group in NAMED
-        for choice in config_files.choices(group)
-        if name in (choice, choice.rpartition("/")[2])
-    ]
+    found = ((group, choice) for group in NAMED for choice in config_files.choices(group))
+    return [f"{group}={choice}" for group, choice in found if choice.rpartition("/")[2] == name]
 
 
 def question(candidates: Iterable[str]) -> str:
@@ -90,7 +72,3 @@ def _by_leaf(names: Iterable[str], separator: str = ".") -> dict[str, list[str]]
     for name in names:
         leaves.setdefault(name.rpartition(separator)[2], []).append(name)
     return leaves
-
-
-def _likely(keys: list[str]) -> list[str]:
-    return [key for key in keys if not key.startswith(LESS_LIKELY)][:3] or keys[:3]

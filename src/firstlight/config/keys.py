@@ -7,11 +7,12 @@ Dataclasses describe the keys of our sections. The keys of a class that the user
 import json
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from docstring_parser import parse_from_object
@@ -41,6 +42,8 @@ SECTIONS = {  # in the order in which they are listed; "" holds the keys at the 
 OPEN = ("module", "optimizer", "schedule", "trainer", "callbacks", "logger")  # of classes that the user can replace
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
 TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}
+TYPES |= {Path: "string"}
+LISTS = (list, tuple, Sequence, Iterable)
 
 
 @dataclass(frozen=True)
@@ -155,10 +158,10 @@ def schema_of(hint: Any) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return {"enum": list(arguments)}
-    if origin is list:
+    if origin in LISTS:
         return {"type": "array", "items": schema_of(arguments[0])}
     if origin in (typing.Union, types.UnionType):
-        return merged([schema_of(each) for each in arguments])
+        return merged([schema_of(each) for each in arguments if getattr(each, "__name__", "") != "Tensor"])
     name = TYPES.get(origin or hint)
     return {"type": name} if name else {}
 

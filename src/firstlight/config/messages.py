@@ -18,8 +18,8 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
-from firstlight.config.guesses import ALSO_CALLED, choices_named, nearest_choices, nearest_keys, question
-from firstlight.config.keys import flat_keys, parts_of, schema_of_key
+from firstlight.config.guesses import choices_named, nearest_choices, nearest_keys, question
+from firstlight.config.keys import flat_keys
 from firstlight.config.schema import compose
 from firstlight.errors import UserError, reason
 from firstlight.files.plain_yaml import read_yaml
@@ -31,12 +31,11 @@ NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the default
 FULL_KEY = re.compile(r"full_key: (\S+)")
 NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
-MOST_LISTED = 12  # choices in a message that has a guess
 EXISTS = re.compile(r"Could not append to config\. An item is already at \S+\s+Either remove \+ prefix: '([^']+)'")
 RANGE = re.compile(r"\(|(interval|range|choice|tag|int|float)\(")  # texts of which Hydra makes values of a sweep
-OF_SEARCH = re.compile(r"hydra\.sweeper\.(sampler|pruner)\.\w+")
-SEVERAL = "write hydra.sweeper.objectives"
-NO_LIST = "is not a ListConfig"
+LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
+OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
+MOST_LISTED = 12  # choices in a message that has a guess
 KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
     *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
     *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
@@ -49,7 +48,6 @@ RENAMED = {  # keys of earlier versions; None: the key has no other name
     "data.evidence_pairs": "data.target_encoding_pairs",
     "data.evidence_shrinkage": "data.target_encoding_shrinkage",
 }
-LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
 
 @contextmanager
@@ -91,16 +89,15 @@ def explain(error: Exception) -> str:
         case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
         case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
-            key = str(behind.full_key)
-            if OF_SEARCH.fullmatch(key):
-                return f"{key} is not set by default; to pass it to the class, write +{key}"
-            return f"{key} is not a key of the configuration{did_you_mean(_typed(key), known_keys())}"
+            adding = f"; to pass it to the class, write +{key}" if key.startswith(OF_CLASSES) else ""
+            return f"{key} is not a key of the configuration{did_you_mean(key, known_keys())}{adding}"
         case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
             return _wrong_value(behind)
         case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
             return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], known_keys())}"
         case ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
-            return _several_values(several[1], several[2])
+            typed = f"{several[1]}={several[2]}"
+            return f"{typed}: several values require -m, which runs every combination; add -m, or quote a single value"
         case OmegaConfBaseException(), _:
             return _sentence(error)
     return " ".join(f"{error}\n{error.__cause__ or ''}".split())
@@ -109,11 +106,10 @@ def explain(error: Exception) -> str:
 def _not_parsed(argument: str) -> str:
     """Return the message for an argument that is not `key=value` in Hydra's grammar."""
     key, is_given, value = argument.partition("=")
-    if is_given and RANGE.match(value) and not _is_text(key):
+    if is_given and RANGE.match(value):
         return (
-            f"{argument} is not a range; write {key}='interval(0.1, 0.5)' for an interval, "
-            f"{key}='tag(log, interval(1e-4, 1e-1))' for one of a logarithm, {key}='range(1, 4)' for whole numbers, "
-            f"or a list such as {key}=1,2"
+            f"{argument} is not a range; write {key}='interval(0.1, 0.5)', {key}='tag(log, interval(1e-4, 1e-1))', "
+            f"{key}='range(1, 4)', or a list such as {key}=1,2"
         )
     if is_given:
         return (
@@ -122,67 +118,25 @@ def _not_parsed(argument: str) -> str:
         )
     known = known_keys()
     if key in known:
-        return f"{argument}: a value is missing; write {key}={_example(key)}"
-    if full := _split_value(argument):
-        return f"{argument} is not key=value; a value with a space must be quoted: {full}"
+        return f"{argument}: a value is missing; write {key}=…"
+    candidates = choices_named(key) or [f"{name}=…" for name in nearest_keys(key, known)]
     if Path(argument).is_file():
-        return f"{argument}: write arguments as key=value; {question([quoted_option('data.path', argument)])}"
-    candidates = choices_named(key) or [f"{name}={_example(name)}" for name in nearest_keys(key, known)]
-    return f"{argument}: write arguments as key=value; {question(candidates) or '`--help` lists the keys'}"
-
-
-def _split_value(word: str) -> str | None:
-    """Return the quoted option that the shell divided at spaces into several arguments; None for any other word."""
-    arguments = sys.argv[1:]
-    if word not in arguments or word in ALSO_CALLED or choices_named(word):
-        return None
-    begin = end = arguments.index(word)
-    while begin > 0 and "=" not in arguments[begin]:
-        begin -= 1
-    while end < len(arguments) and "=" not in arguments[end]:
-        end += 1
-    key, _, value = " ".join(arguments[begin:end]).partition("=")
-    return quoted_option(key, value) if _is_text(key) else None
-
-
-def _example(key: str) -> str:
-    """Return a value for a key that is typed without one."""
-    if key in config_files.groups():
-        return config_files.choices(key)[0]
-    if schema_of_key(_typed_task(), key).get("type") == "boolean":
-        return "true"
-    return "auto" if key == "resume" else "…"
-
-
-def _is_text(key: str) -> bool:
-    """Return whether a key of the typed task may have any text as its value."""
-    return any(part.get("type") == "string" for part in parts_of(schema_of_key(_typed_task(), key)))
-
-
-def _several_values(key: str, value: str) -> str:
-    """Return the message for a list such as `1,2` without `-m`."""
-    quoting = f", or quote a single value, {quoted_option(key, value)}" if _is_text(key) else ""
-    return f"{key}={value}: several values require -m, which runs every combination; add -m{quoting}"
+        candidates = [quoted_option("data.path", argument)]
+    return (
+        f"{argument}: write arguments as key=value, and quote a value with spaces; "
+        f"{question(candidates) or '`--help` lists the keys'}"
+    )
 
 
 def _wrong_value(error: OmegaConfBaseException) -> str:
     """Return the message for a value of the wrong type."""
     key, value = str(error.full_key), "null" if error.value is None else error.value
-    if NO_LIST in str(error):
+    if "is not a ListConfig" in str(error):
         return f"{key}={value}: the value must be a list; write {key}=[{value}]"
-    if isinstance(error.value, list) and key == "optimized_metric":
-        typed = ",".join(map(str, error.value))
-        return f"{key}=[{typed}]: it is one metric; for several objectives of a search, {SEVERAL}=[{typed}]"
     if isinstance(error.value, list | dict):
         typed = next((each.partition("=")[2] for each in sys.argv[1:] if key_of(each) == key), str(value))
         return f"{key}={typed}: the value must not be a list; to give a text, write {quoted_option(key, typed)}"
     return f"{key}={value}: {_sentence(error)}"
-
-
-def _typed(key: str) -> str:
-    """Return the key as it was typed, of which OmegaConf names the first part that does not exist."""
-    typed = (key_of(argument) for argument in sys.argv[1:])
-    return next((each for each in typed if each.startswith(f"{key}.")), key)
 
 
 def _sentence(error: OmegaConfBaseException) -> str:
