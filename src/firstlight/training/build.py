@@ -29,6 +29,7 @@ from firstlight.callbacks.torch_metric import TorchMetric
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
+from firstlight.kind.kind import Kind
 from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.metadata import metadata_of
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 class Parts:
     """Parts of a run."""
 
+    kind: Kind
     data: TableData
     module: LightningModule
     trainer: Trainer
@@ -67,6 +69,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
     quieten()
+    kind, values = kind_of_config(config), plain(config)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     data: TableData = instantiate(config.data, _convert_="object")
@@ -79,20 +82,25 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=resumed_metadata is not None)
     if config.compile:  # in place, so that the weights keep their names
-        network.compile(dynamic=not kind_of_config(config).model.reads_windows, mode=config.compile_mode)
+        network.compile(dynamic=not kind.model.reads_windows, mode=config.compile_mode)
     module = build_module(config, network, data)
-    teacher = set_teacher(config, module, data)
+    teacher = set_teacher(config, kind, module, data)
     if resumed_metadata is not None:
         refuse_other_teacher(teacher, resumed_metadata.get("teacher"))
+    metadata = {**metadata_of(data, kind.name, values), "task": task}
+    if teacher is not None:
+        metadata["teacher"] = teacher
+    if isinstance(module, Training):
+        module.metadata = metadata
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
-    run_metadata = metadata(config, data, task, teacher)
-    if isinstance(module, Training):
-        module.metadata = run_metadata
-    trainer = build_trainer(config, build_callbacks(config), loggers, run_metadata)
+    columns = columns_of_choices(data, task, kind)
+    for logger in loggers:
+        logger.log_hyperparams({**values, **columns})
+    trainer = build_trainer(config, build_callbacks(config, kind), loggers, metadata)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
-    return Parts(data, module, trainer, history, teacher)
+    return Parts(kind, data, module, trainer, history, teacher)
 
 
 def refuse_other_data(data: TableData, trained_on: str) -> None:
@@ -143,12 +151,12 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
     return {}
 
 
-def build_callbacks(config: DictConfig) -> list[Callback]:
+def build_callbacks(config: DictConfig, kind: Kind) -> list[Callback]:
     """Return the callbacks that config.callbacks names, those of every run, and the metrics that compare runs."""
     chosen = [_built(name, node) for name, node in (config.callbacks or {}).items() if node]
     if config.quiet or not config.trainer.get("enable_progress_bar", True):
         chosen = [callback for callback in chosen if not isinstance(callback, ProgressBar)]
-    for needed in kind_of_config(config).get("run").metric_callbacks:
+    for needed in kind.get("run").metric_callbacks:
         if not any(isinstance(callback, needed) for callback in chosen):
             chosen.insert(0, needed())
     if (pruning := pruning_of_trial(config)) is not None:
@@ -174,37 +182,33 @@ def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
-    """Return the loggers that config.logger names, after they have logged the resolved config and its choices."""
+    """Return the loggers that config.logger names."""
     loggers = []
-    is_sample = data.source.kind is SourceKind.sample
     for name, node in (config.logger or {}).items():
+        options = {}
+        if node and name == "wandb":
+            is_sample = data.source.kind is SourceKind.sample
+            options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample)
+            options |= weights_and_biases.identity(config, node)
         if node:
-            is_wandb = name == "wandb"
-            options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample) if is_wandb else {}
-            if is_wandb:
-                options |= weights_and_biases.identity(config, node)
             loggers.append(instantiate(node, **options, _convert_="all"))
-    logged = hyperparameters(config, data, task)
-    for logger in loggers:
-        logger.log_hyperparams(logged)
     return loggers
 
 
-def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
-    """Return the resolved config and the names of its choices, which are the columns that compare runs."""
+def columns_of_choices(data: TableData, task: str, kind: Kind) -> dict[str, Any]:
+    """Return the names of the choices of a run, which are columns that compare runs in loggers."""
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     return {
-        **plain(config),
         "task": task,
         "model_name": choices.get("model"),  # `model` has the sizes
         "experiment": choices.get("experiment"),
-        "network": kind_of_config(config).name,
+        "network": kind.name,
         "data_source": data.source.kind.value,
     }
 
 
 def build_trainer(
-    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_metadata: dict[str, Any]
+    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], metadata: dict[str, Any]
 ) -> Trainer:
     """Return Lightning's Trainer, which replaces a checkpoint only by a complete one."""
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
@@ -213,7 +217,7 @@ def build_trainer(
         **unprofiled,
         callbacks=callbacks,
         logger=loggers,
-        plugins=[AtomicCheckpointIO(run_metadata)],
+        plugins=[AtomicCheckpointIO(metadata)],
         enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
         enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
         _convert_="all",
@@ -227,12 +231,6 @@ class NoProfiler(PassThroughProfiler):
 
     def profile(self, action_name: str) -> Any:  # noqa: ARG002
         return self._nothing
-
-
-def metadata(config: DictConfig, data: TableData, task: str, teacher: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what a checkpoint has in addition to weights: plain types from which a run is loaded without its data."""
-    learned_from = {} if teacher is None else {"teacher": teacher}
-    return {**metadata_of(data, kind_of_config(config).name, plain(config)), "task": task, **learned_from}
 
 
 def quieten() -> None:

@@ -3,8 +3,6 @@
 import csv
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,7 +90,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 folder.remove()  # a mistake leaves no folder
             raise
         finish(folder, record, "pruned" if record["reason"] else "finished", reason=record["reason"])
-        terminal.report(config, folder, record)
+        terminal.report(config, parts.kind, folder, record)
         return metric
 
 
@@ -143,7 +141,7 @@ def _train(
         write_lists(folder, parts.data)
         if config.print_config:
             terminal.print_config(config)
-        terminal.show_start(config, folder, record, parts.trainer, start.step if start else None)
+        terminal.show_start(config, parts.kind, folder, record, parts.trainer, start.step if start else None)
     fit_started_at = time.perf_counter()
     try:
         if config.train:
@@ -156,7 +154,8 @@ def _train(
             raise
         raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
     finally:
-        record |= found_rate(parts.trainer)
+        if (finder := callback_of(parts.trainer, LearningRateFinder)) and finder.learning_rate is not None:
+            record["learning_rate"] = finder.learning_rate
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
@@ -168,8 +167,9 @@ def _train(
         record["metrics"] |= last_validation(folder, pruning.metric)
         record["reason"] = pruning.reason
         return record["metrics"].get(config.optimized_metric)
-    with predictions_written(parts.trainer, folder):
-        evaluate_best(config, parts, record)
+    callbacks: list[Callback] = parts.trainer.callbacks  # type: ignore[attr-defined]
+    callbacks.append(WritePredictions(folder.path / FOLDER))
+    evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
@@ -190,8 +190,9 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
     record["checkpoint"] = str(as_typed(best)) if best else None
     record["checkpoint_step"] = int(read_checkpoint(best)["global_step"]) if best else None
     started_at = time.perf_counter()
-    with without_loggers(trainer):  # the loggers have this validation at its step
-        trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
+    loggers, trainer.loggers = trainer.loggers, []  # the loggers have this validation at its step
+    trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
+    trainer.loggers = loggers
     record["metrics"] |= numbers(trainer)
     if config.test:
         if not parts.data.has_split("test"):
@@ -200,24 +201,6 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
             trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
             record["metrics"] |= numbers(trainer)
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
-
-
-@contextmanager
-def predictions_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
-    """Write the predictions of the evaluations within the block into the run's folder."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    writing = WritePredictions(folder.path / FOLDER)
-    callbacks.append(writing)
-    try:
-        yield
-    finally:
-        callbacks.remove(writing)
-
-
-def found_rate(trainer: Trainer) -> dict[str, float]:
-    """Return the learning rate that a search before the first step found, for the record; {} without a search."""
-    finder = callback_of(trainer, LearningRateFinder)
-    return {"learning_rate": finder.learning_rate} if finder and finder.learning_rate is not None else {}
 
 
 def last_validation(folder: RunFolder, metric: str) -> dict[str, float]:
@@ -293,17 +276,6 @@ def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def without_loggers(trainer: Trainer) -> Iterator[None]:
-    """Remove the loggers of a trainer within the block."""
-    loggers = trainer.loggers
-    trainer.loggers = []
-    try:
-        yield
-    finally:
-        trainer.loggers = loggers
-
-
 def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
     """Return the number of floating-point operations of all matrix products, forward and backward, for num_tokens.
 
@@ -312,20 +284,10 @@ def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
 
     config: The configuration of a network; sizes: the other arguments of build_network.
     """
-    network = repr((config, sizes))
-    if network not in _counted:
-        _counted[network] = _flops_of_a_text(config, sizes)
-    return round(_counted[network] / config.context_length * num_tokens)
-
-
-_counted: dict[str, int] = {}  # by network, since the jobs of a sweep often train the same one
-
-
-def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
     shape = (1, 1, config.context_length) if sizes.get("choices") else (1, config.context_length)
     token_ids = torch.zeros(shape, dtype=torch.long, device="meta")
     num_features = sizes.get("num_features")
     features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
-    return counter.get_total_flops()
+    return round(counter.get_total_flops() / config.context_length * num_tokens)

@@ -10,7 +10,7 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.kind.kind import Kind
 from firstlight.kind.load import load
-from firstlight.kind.registry import KINDS, kind_of_config
+from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.kind.teachers import Named, distillation_target_of
 from firstlight.lit.distillation import Distillation
@@ -19,7 +19,7 @@ from firstlight.lit.training import Training
 from firstlight.runs.named import find_runs
 
 
-def set_teacher(config: DictConfig, module: LightningModule, data: TableData) -> dict[str, Any] | None:
+def set_teacher(config: DictConfig, kind: Kind, module: LightningModule, data: TableData) -> dict[str, Any] | None:
     """Give a module the teacher of its configuration. Return what record and checkpoint say about it, or None.
 
     Raises UserError for a teacher that does not fit.
@@ -30,7 +30,6 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
         raise UserError(
             f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
         )
-    kind = kind_of_config(config)
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
     named = _named(config, kind)
     distillation_target = distillation_target_of(kind, named, data, options)

@@ -19,7 +19,7 @@ from rich.text import Text
 from firstlight.console import is_watched, one_console, terminal
 from firstlight.files.atomic import write_atomically
 from firstlight.invocation import invocation
-from firstlight.kind.registry import kind_of_config
+from firstlight.kind.kind import Kind
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
@@ -84,19 +84,9 @@ def tree_of(config: DictConfig, *, is_colored: bool) -> Text:
 
 
 def show_start(
-    config: DictConfig, folder: RunFolder, record: dict[str, Any], trainer: Trainer, first_step: int | None
+    config: DictConfig, kind: Kind, folder: RunFolder, record: dict[str, Any], trainer: Trainer, first_step: int | None
 ) -> None:
     """Print what a run is, before its first step. first_step: the step from which it resumes; None for a new run."""
-    console = terminal()
-    for label, text in start_of(config, folder, record, trainer, first_step).items():
-        style = "bold yellow" if SAMPLE_MARK in text else ""
-        console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
-
-
-def start_of(
-    config: DictConfig, folder: RunFolder, record: dict[str, Any], trainer: Trainer, first_step: int | None
-) -> dict[str, str]:
-    """Return what is printed before the first step, by its label."""
     data = record["data"]
     is_sample = data["source"] == "sample"
     experiment = record["experiment"]
@@ -105,14 +95,19 @@ def start_of(
     classes = f"classes {', '.join(data['classes'])}" if data.get("classes") else ""
     meaning = data["labels"] if config.data.get("class_names") else classes  # names could be given in another order
     state = "new" if first_step is None else f"resumed at step {first_step}"
-    return {
+    threads = record["threads"]
+    lines = {
         "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
         "rows" if "rows" in data else "tokens": f"{splits}  {meaning}".rstrip(),
-        "network": f"{kind_of_config(config).noun}  {record['model']}  {record['parameters']:,} parameters",
-        "device": f"{device_of(trainer)}  {_counted(record['threads'], 'thread')}",
+        "network": f"{kind.noun}  {record['model']}  {record['parameters']:,} parameters",
+        "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
     }
+    console = terminal()
+    for label, text in lines.items():
+        style = "bold yellow" if SAMPLE_MARK in text else ""
+        console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
 
 
 def device_of(trainer: Trainer) -> str:
@@ -122,11 +117,7 @@ def device_of(trainer: Trainer) -> str:
     return name if trainer.world_size == 1 else f"{trainer.world_size} x {name}"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
+def report(config: DictConfig, kind: Kind, folder: RunFolder, record: dict[str, Any]) -> None:
     """Print the end of a run: its metrics, where it is, and what to do with it."""
     console = terminal()
     if console.quiet:
@@ -139,7 +130,7 @@ def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> Non
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The run is in {as_typed(folder.path)}. To continue:")
-    log_dir, kind = Path(config.paths.log_dir), kind_of_config(config)
+    log_dir = Path(config.paths.log_dir)
     compared = log_dir if folder.path.is_relative_to(log_dir.absolute()) else as_typed(folder.path)
     width = console.width if console.is_terminal else None
     for command in next_commands(folder, compared, kind.command, kind.example(config), width):
