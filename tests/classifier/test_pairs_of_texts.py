@@ -129,14 +129,12 @@ def test_mistakes_of_columns_are_one_line() -> None:
         with pytest.raises(ValueError, match=message):
             ReviewOptions(text_column=list(columns))
     for options in (ReviewTextOptions, MaskedReviewOptions):
-        with pytest.raises(ValueError, match="only classifiers read pairs of texts; name one column"):
+        with pytest.raises(ValueError, match="only a classifier reads pairs; name one column"):
             options(text_column=["a", "b"])
     with pytest.raises(ValueError, match=r"data\.both_orders=true requires pairs of texts; name two columns, as in"):
         ReviewOptions(both_orders=True)
     with pytest.raises(ValueError, match=r"data\.target_encoding=true requires single texts"):
         ReviewOptions(text_column=["a", "b"], target_encoding=True)
-    with pytest.raises(
-        ValueError, match="context_length=4 is too short for pairs of texts and their 3 marks; set it to 5"
-    ):
+    with pytest.raises(ValueError, match="context_length=4 is too short for pairs of texts; set it to 5"):
         ReviewOptions(text_column=["a", "b"], context_length=4)
     assert ReviewOptions(text_column=7).text_columns == ["7"]

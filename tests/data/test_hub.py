@@ -369,7 +369,7 @@ def test_an_unknown_id_is_refused(hub, find, dataset_id, source):
         (
             403,
             {"X-Error-Code": "GatedRepo"},
-            "own/closed is gated on the Hub; accept its terms there, then run `hf auth",
+            "own/closed is gated on the Hub; accept its terms, then run `hf auth",
         ),
         (
             401,
@@ -401,7 +401,7 @@ GERMAN, ENGLISH = (f"- config_name: {name}\n  data_files: {name}.jsonl" for name
         (
             "splits",
             {"README.md": metadata(ONE_SPLIT), "one.jsonl": lines(5, "good")},
-            "has no split named .*; its splits are one",
+            "has no split .*; its splits are one",
         ),
         (
             "configs",

@@ -74,7 +74,7 @@ def test_options_that_make_no_data_are_refused(kind, options, message):
             {"max_size": 255},
             "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
         ),
-        (CharacterOptions, {"punctuation": False}, "tokenizer.punctuation=false removes marks, but a generator keeps"),
+        (CharacterOptions, {"punctuation": False}, "tokenizer.punctuation=false removes marks, but a generator"),
         (
             CharacterOptions,
             {"word_list": "words.txt"},
@@ -93,7 +93,7 @@ def test_a_separator_must_be_encoded_by_the_tokenizer():
             path="mine", preparation=Preparation.lines, tokenizer=TokenizerOptions(CHARACTERS, unknown_symbol=".")
         )
     for kind in (PIECES, TokenizerKind.word):
-        with pytest.raises(ValueError, match=f"data.separator=¶ must be ASCII for tokenizer={kind.value}; change one"):
+        with pytest.raises(ValueError, match=f"data.separator=¶ must be ASCII for tokenizer={kind.value}; change it"):
             CharacterOptions(path="mine", separator="¶", tokenizer=TokenizerOptions(kind))
 
 

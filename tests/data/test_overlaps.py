@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.overlaps import found
-from firstlight.data.store import SPLITS
+from firstlight.data.store import SPLITS, overlaps
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
 
@@ -23,7 +22,7 @@ def text(number: int) -> str:
 def test_rows_in_several_splits_are_counted() -> None:
     rows = ["a  b", "c", "d", "e", "A b", "x", "C", "é", "a B", "E\u0301", "y"]
     splits = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
-    sentence = found(rows, splits, remove=False)
+    sentence = overlaps(rows, splits, remove=False)
     assert "2 of 3 test rows are also validation rows" in sentence
     assert "1 of 3 test rows are also training rows" in sentence
     assert "2 of 4 validation rows are also training rows" in sentence
@@ -33,15 +32,15 @@ def test_rows_in_several_splits_are_counted() -> None:
 def test_rows_are_removed_from_the_earlier_split_and_the_test_is_kept() -> None:
     rows = ["a  b", "c", "d", "c", "A b", "x", "C", "x", "a B", "y", "y"]
     splits = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
-    assert found(rows, splits, remove=True) == ""
+    assert overlaps(rows, splits, remove=True) == ""
     assert splits.tolist() == [-1, -1, 0, -1, -1, 1, 1, 1, 2, 2, 2]
-    assert found(rows, splits, remove=False) == ""
+    assert overlaps(rows, splits, remove=False) == ""
 
 
 def test_all_texts_of_a_row_must_be_equal() -> None:
     splits = np.array([0, 2])
-    assert found([("a", "b"), ("a", "c")], splits, remove=False) == ""
-    assert found([("a", "b"), ("A", "b")], splits, remove=False).startswith("1 of 1 test rows")
+    assert overlaps([("a", "b"), ("a", "c")], splits, remove=False) == ""
+    assert overlaps([("a", "b"), ("A", "b")], splits, remove=False).startswith("1 of 1 test rows")
 
 
 def splits_of(folder: Path, names: tuple[str, str]) -> None:
@@ -96,7 +95,7 @@ def test_data_that_deduplication_empties_is_refused(tmp_path: Path) -> None:
     for split in SPLITS:
         write_rows(tmp_path / f"{split}.jsonl", rows)
     data = ReviewData(path=str(tmp_path), labels="stars", cache_dir=str(tmp_path / "cache"), deduplicate=True)
-    with pytest.raises(UserError, match="every training row is also in the validation or test split; "):
+    with pytest.raises(UserError, match="removes every training row; set it to false"):
         data.prepare_data()
 
 

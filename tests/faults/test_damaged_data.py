@@ -27,9 +27,8 @@ from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.labels import alike
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
-from firstlight.data.overlaps import found
 from firstlight.data.sources import find_source
-from firstlight.data.store import SPLITS
+from firstlight.data.store import SPLITS, overlaps
 from firstlight.data.tables import texts_of
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
@@ -208,12 +207,12 @@ def test_overlapping_splits_are_counted_and_removed(trials: Trials, small_data: 
             splits[:3] = 0, 1, 2
             before = splits.copy()
             own = {split: {rows[i] for i in np.flatnonzero(before == split)} for split in range(3)}
-            sentence = found(rows, splits, remove=False)
+            sentence = overlaps(rows, splits, remove=False)
             for split, other in ((2, 1), (2, 0), (1, 0)):
                 both = sum(rows[i] in own[other] for i in np.flatnonzero(before == split))
                 part = f"{both} of {(before == split).sum()} {names[split]} rows are also {names[other]} rows"
                 assert (part in sentence) == (both > 0), (part, sentence)
-            assert found(rows, splits, remove=True) == found(rows, splits, remove=False) == ""
+            assert overlaps(rows, splits, remove=True) == overlaps(rows, splits, remove=False) == ""
             assert (splits[before == 2] == 2).all()
 
 

@@ -23,9 +23,9 @@ from firstlight.data.batches import (
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation, takes
+from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.table_data import RowData, TrainingWords, takes
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable, texts_of
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError

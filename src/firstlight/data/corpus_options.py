@@ -37,9 +37,6 @@ class CharacterOptions(DataOptions):
     line is a document, such as a name)."""
     split: Split = Split.sequential
     """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
-    max_train_rows: int | None = None
-    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
-    curves."""
     batch_size: int = 32
     """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
 
@@ -51,11 +48,7 @@ class CharacterOptions(DataOptions):
     separator: str = "."
     """Character between the documents of data.preparation=lines; it must not occur in them."""
     validation_fraction: float = 0.05
-    """Share of the text used for validation; between 0 and 0.5."""
     test_fraction: float = 0.0
-    """Share of the text used for the test; 0: the data has no test split."""
-    split_seed: int = 0
-    """Seed of the draw of passages or documents for these two splits."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     context_length: int = 64
     """The number of tokens in a window, which is the largest number of tokens that the network reads."""
@@ -78,15 +71,11 @@ class CharacterOptions(DataOptions):
         if size is not None and size < NUM_BYTES:
             raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
         if not self.separator.isascii():
-            raise ValueError(
-                f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change one of them"
-            )
+            raise ValueError(f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change it")
         if self.tokenizer.word_list is not None:
             raise ValueError("tokenizer.word_list has simplified words, but a generator keeps the text; remove it")
         if kind is TokenizerKind.word and not self.tokenizer.punctuation:
-            raise ValueError(
-                "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true"
-            )
+            raise ValueError("tokenizer.punctuation=false removes marks, but a generator keeps them; set it to true")
 
 
 declare("data", CharacterOptions)

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.choices import nearest
-from firstlight.data import overlaps, store
+from firstlight.data import store
 from firstlight.data.choice_rows import ChoiceRows, by_row
-from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
+from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS, Encoded
+from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
-from firstlight.spelling import needs_quotes, quoted_option
+from firstlight.spelling import quoted_option
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import (
@@ -84,11 +84,17 @@ def encode(
         "label_names": label_names,
     }
 
-    def fill(new: Path) -> None:
-        _save(_encode(source, options, tokenizer, label_names), new)
-
-    folder = store.stored(options, source, [tokenizer], fill, **depends_on)
-    encoded = _load(folder)
+    facts, arrays, _ = store.stored(
+        options, source, [tokenizer], lambda _: _encode(source, options, tokenizer, label_names), **depends_on
+    )
+    encoded = EncodedTexts(
+        arrays["splits"],
+        facts["overlaps"],
+        RaggedIds(arrays["ids"], arrays["offsets"]),
+        arrays["labels"],
+        Tokenizer.from_json(facts["tokenizer"]),
+        first_lines=facts["lines"],
+    )
     return _with_labels(encoded, source, labelled, label_names) if labelled else encoded
 
 
@@ -109,15 +115,13 @@ def _read_labels(
     first_lines: dict[str, dict[str, int]], source: Source, options: ReviewOptions, label_names: list[str] | None
 ) -> tuple[list[str], dict[str, int]]:
     """Return the names of the labels, and the index of each distinct label. Raises UserError with file and line."""
-    reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
+    column, lowest = options.label_column, options.lowest_label
     if options.choices is not None:
-        reader = reader.learn_choices(options.text_columns[-options.choices.num_choices :])
-    elif options.labels is not Labels.classes:
-        reader = reader.learn(first_lines)
-    elif label_names is None:
-        reader = reader.learn(label for label, lines in first_lines.items() if "train" in lines)
-    elif tuple(label_names) == SENTIMENTS:
-        reader = reader.learn_sentiments(first_lines)
+        reader = reader_of_choices(column, options.text_columns[-options.choices.num_choices :], lowest)
+    else:
+        learns = options.labels is Labels.classes and label_names is None
+        values = [label for label, lines in first_lines.items() if not learns or "train" in lines]
+        reader = reader_of(column, options.labels, lowest, values, label_names)
     meanings = {
         label: reader.read(label, source.place(*next(iter(lines.items())))) for label, lines in first_lines.items()
     }
@@ -126,18 +130,14 @@ def _read_labels(
 
 def _encode(
     source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
-) -> EncodedTexts:
-    """Return the encoded texts of a source. A label is the index of its text in first_lines."""
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the facts and the arrays of the encoded texts. A label is the index of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[Text] = []
     labelled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
-    keys = [
-        "text_column",
-        *(["label_column"] if labelled else []),
-        *(["choice_columns"] if choices is not None else []),
-    ]
+    keys = ["text_column"] + ["label_column"] * bool(labelled) + ["choice_columns"] * (choices is not None)
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
@@ -159,7 +159,7 @@ def _encode(
         names, meanings = _read_labels(first_lines, source, labelled, label_names)
         read = np.array([meanings[label] for label in labels])
     carve_out(split_array, read, options)
-    sentence = overlaps.found(texts, split_array, remove=options.deduplicate)
+    sentence = overlaps(texts, split_array, remove=options.deduplicate)
     if tokenizer is None:
         rows = np.flatnonzero(split_array == 0)
         if labelled and labelled.max_train_rows is not None:
@@ -168,7 +168,8 @@ def _encode(
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels], dtype=np.int64)
     ids = encode_texts(tokenizer, texts, choices)
-    return EncodedTexts(split_array, sentence, ids, numbers, tokenizer, first_lines=first_lines)
+    facts = {"tokenizer": tokenizer.to_json(), "lines": first_lines, "overlaps": sentence}
+    return facts, {"splits": split_array, "ids": ids.ids, "offsets": ids.offsets, "labels": numbers}
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
@@ -206,34 +207,16 @@ def rows_of_columns(
     except MissingColumnError as error:
         key = key_of_column[error.column]
         free = [name for name in error.present if name not in columns]  # the others have a use already
-        near = {name.lower(): name for name in free}
-        close = [near[name] for name in [nearest(error.column.lower(), near)] if name]
-        usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
-        likely = next(chain(close, usual), None)
-        if "choice_columns" in named and not isinstance(named[key], str):
-            other = likely or next(iter(free), "…")
-            names = ",".join(other if name == error.column else name for name in named[key])
-            raise UserError(f"{error.problem}; set data.{key} to some of them, as in 'data.{key}=[{names}]'") from None
-        if not isinstance(named[key], str):
-            raise UserError(
-                f"{error.problem}; set data.{key} to two of them, {_as_list(named[key], error, likely)}"
-            ) from None
         if not free:
-            raise UserError(f"{error.problem}; name data with this column") from None
-        if likely is None:  # a name that needs quotes shows how all of them are typed
-            likely = next((name for name in free if needs_quotes(name) or len(free) == 1), None)
-            example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
-            raise UserError(f"{error.problem}; set data.{key} to one of them{example}") from None
-        remedy = f"set {quoted_option(f'data.{key}', likely)}"
-        raise UserError(f"{error.problem}; {remedy}") from None
-
-
-def _as_list(columns: list[str], error: MissingColumnError, likely: str | None) -> str:
-    """Return an option with two columns, of which the missing one is replaced by a likely one, as an example."""
-    present = [name for name in error.present if name not in columns]
-    other = likely or next(iter(present), "hypothesis")
-    names = ",".join(other if name == error.column else name for name in columns)
-    return f"as in 'data.text_column=[{names}]'"
+            raise UserError(f"{error}; name data with this column") from None
+        near = {name.lower(): name for name in free}
+        usual = [name for name in near if name in USUAL_COLUMNS.get(key, ())]
+        likely = near[nearest(error.column.lower(), near) or next(iter([*usual, *near]))]
+        if isinstance(named[key], str):
+            example = quoted_option(f"data.{key}", likely)
+        else:
+            example = f"'data.{key}=[{','.join(likely if name == error.column else name for name in named[key])}]'"
+        raise UserError(f"{error}; set data.{key}, as in {example}") from None
 
 
 def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
@@ -291,16 +274,3 @@ def training_rows(rows: NDArray[np.int64], options: WholeTextOptions) -> NDArray
         return used
     part = np.random.default_rng((options.split_seed, options.folds)).permutation(len(used)) % options.folds
     return used[part != options.left_out_fold]
-
-
-def _save(encoded: EncodedTexts, folder: Path) -> None:
-    facts = {"tokenizer": encoded.tokenizer.to_json(), "lines": encoded.first_lines, "overlaps": encoded.overlaps}
-    arrays = {"ids": encoded.ids.ids, "offsets": encoded.ids.offsets, "labels": encoded.labels}
-    store.write(folder, facts, splits=encoded.splits, **arrays)
-
-
-def _load(folder: Path) -> EncodedTexts:
-    facts, arrays = store.read(folder)
-    ids, tokenizer = RaggedIds(arrays["ids"], arrays["offsets"]), Tokenizer.from_json(facts["tokenizer"])
-    labels, lines = arrays["labels"], facts["lines"]
-    return EncodedTexts(arrays["splits"], facts["overlaps"], ids, labels, tokenizer, first_lines=lines)

@@ -71,9 +71,7 @@ def _newest_revision(dataset_id: str) -> str:
     try:
         revision = HfApi().dataset_info(dataset_id, timeout=PROBE_SECONDS).sha
     except GatedRepoError as error:
-        raise UserError(
-            f"{dataset_id} is gated on the Hub; accept its terms there, then run `hf auth login`"
-        ) from error
+        raise UserError(f"{dataset_id} is gated on the Hub; accept its terms, then run `hf auth login`") from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
     except HfHubHTTPError as error:
@@ -99,9 +97,7 @@ def _download(dataset_id: str, revision: str, folder: Path) -> None:
     splits = _load_dataset(dataset_id, revision, folder.with_name("datasets"))
     known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
     if not known:
-        raise UserError(
-            f"{dataset_id} has no split named train, validation or test; its splits are {', '.join(splits)}"
-        )
+        raise UserError(f"{dataset_id} has no split train, validation or test; its splits are {', '.join(splits)}")
     for name, split in known.items():
         _write_parquet(split, folder / f"{name}.parquet")
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,85 +26,75 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 class LabelReader:
     """Converter of the values of a label column into numbers, whose errors name file and line.
 
-    names: the labels in order, empty before `learn`; sentiments: the index of the sentiment of each label, None if the
-    labels are not sentiments; choices: the index of each label of multiple choice, None for other labels.
+    names: the names of the labels in order; numbers: the number of each label; lowest: the number from which the labels
+    are counted, None if they are not counted; expected: what a label must be, for messages.
     """
 
-    kind: Labels
     column: str
-    lowest: int = 0
-    names: Sequence[str] = ()
-    sentiments: Mapping[str, int] | None = None
-    choices: Mapping[str, int] | None = None
-
-    def learn(self, values: Iterable[Any]) -> Self:
-        """Return a reader with the meaning of the labels: stars, two sentiments, or the distinct values in order."""
-        found = {canonical(value) for value in values} - {""}
-        if self.kind is not Labels.classes:
-            sentiments = _sentiments(found, self.lowest) if self.kind is Labels.binary else None
-            return replace(self, names=STARS if sentiments is None else SENTIMENTS, sentiments=sentiments)
-        if len(found) < 2:
-            raise UserError(
-                f"data.label_column={self.column} must have 2 or more distinct values, not {len(found)}; change it"
-            )
-        if len(found) > MOST_CLASSES:
-            raise UserError(
-                f"data.label_column={self.column} has {len(found)} distinct values, over {MOST_CLASSES}; change it"
-            )
-        return replace(self, names=sorted(found, key=_numbers_first))
-
-    def learn_sentiments(self, values: Iterable[Any]) -> Self:
-        """Return a reader of labels that mean two sentiments, even if only one of them occurs."""
-        found = {canonical(value) for value in values} - {""}
-        return replace(self, names=SENTIMENTS, sentiments=_sentiments(found, self.lowest, are_known=True))
-
-    def learn_choices(self, columns: Sequence[str]) -> Self:
-        """Return a reader of labels that name one of the columns, or its number.
-
-        The columns are numbered from `lowest`. If the name of a column is a number, labels are names only.
-        """
-        choices = {name: index for index, name in enumerate(columns)}
-        if not any(_WHOLE_NUMBER.fullmatch(name) for name in columns):
-            choices |= {str(index + self.lowest): index for index in range(len(columns))}
-        return replace(self, names=tuple(columns), choices=choices)
+    names: Sequence[str]
+    numbers: Mapping[str, int]
+    lowest: int | None
+    expected: str
 
     def read(self, value: Any, place: str) -> int:
         """Return the number of a label. Raises UserError with its place, such as reviews.csv:12."""
         text = canonical(value)
         if not text:
             raise UserError(f"{place}: the label in column {self.column} is missing; remove the row, or fill it in")
-        if self.choices is not None:
-            return self._read_choice(text, place)
-        if self.sentiments is not None and text in self.sentiments:
-            return self.sentiments[text]
-        if self.kind is Labels.classes:
-            if text not in self.names:
-                raise UserError(f"{place}: label {text} is not a class of the training data: {', '.join(self.names)}")
-            return self.names.index(text)
-        if not _WHOLE_NUMBER.fullmatch(text):
-            raise UserError(
-                f"{place}: label {text} is not a whole number of stars; other labels require data.labels=classes, "
-                "as in task=reviews"
-            )
-        star = int(text) - self.lowest
-        if not 0 <= star < len(STARS):
-            highest = self.lowest + len(STARS) - 1
-            first = {0: 0, len(STARS): 1}.get(int(text))
-            remedy = f"set data.lowest_label={first} if the file counts stars from {first}" if first is not None else ""
-            raise UserError(f"{place}: label {text} is outside {self.lowest} to {highest}; {remedy or 'correct it'}")
-        return star
+        is_counted = self.lowest is not None and _WHOLE_NUMBER.fullmatch(text) is not None
+        number = self.numbers.get(str(int(text)) if is_counted else text)
+        if number is None:
+            problem = self._out_of_range(int(text)) if is_counted else f"is not {self.expected}"
+            raise UserError(f"{place}: label {text} {problem}")
+        return number
 
-    def _read_choice(self, text: str, place: str) -> int:
-        assert self.choices is not None
-        if text in self.choices:
-            return self.choices[text]
-        numbers, remedy = "", "correct it"
-        if len(self.choices) > len(self.names):
-            highest = self.lowest + len(self.names) - 1
-            numbers = f", or a number from {self.lowest} to {highest}"
-            first = {str(highest + 1): self.lowest + 1, str(self.lowest - 1): self.lowest - 1}.get(text)
-            remedy = remedy if first is None else f"set data.lowest_label={first} if the file counts from {first}"
-        raise UserError(f"{place}: label {text} is not one of the answers, {', '.join(self.names)}{numbers}; {remedy}")
+    def _out_of_range(self, label: int) -> str:
+        assert self.lowest is not None
+        highest, remedy = self.lowest + len(self.names) - 1, "correct it"
+        if label in (self.lowest - 1, highest + 1):
+            first = self.lowest + (1 if label > highest else -1)
+            remedy = f"set data.lowest_label={first} if the file counts from {first}"
+        return f"is outside {self.lowest} to {highest}; {remedy}"
+
+
+def reader_of(
+    column: str, kind: Labels, lowest: int, values: Iterable[Any], names: Sequence[str] | None = None
+) -> LabelReader:
+    """Return the reader of labels that are stars, two sentiments or classes. Raises UserError.
+
+    values: the labels that occur, of which the classes are learned; names: the classes of a trained network, or None.
+    """
+    found = {canonical(value) for value in values} - {""}
+    are_known = kind is Labels.classes and tuple(names or ()) == SENTIMENTS
+    if kind is Labels.binary or are_known:
+        sentiments = _sentiments(found, lowest, are_known=are_known)
+        if sentiments is not None:
+            return LabelReader(column, SENTIMENTS, sentiments, None, "a sentiment")
+    if kind is not Labels.classes:
+        numbers = {str(lowest + star): star for star in range(len(STARS))}
+        expected = "a whole number of stars; other labels require data.labels=classes, as in task=reviews"
+        return LabelReader(column, STARS, numbers, lowest, expected)
+    if names is None:
+        names = sorted(found, key=_numbers_first)
+        if not 2 <= len(names) <= MOST_CLASSES:
+            raise UserError(
+                f"data.label_column={column} must have 2 to {MOST_CLASSES} distinct values, not {len(names)}; change it"
+            )
+    numbers = {name: number for number, name in enumerate(names)}
+    return LabelReader(column, names, numbers, None, f"a class of the training data: {', '.join(names)}")
+
+
+def reader_of_choices(column: str, choices: Sequence[str], lowest: int) -> LabelReader:
+    """Return a reader of labels that name one of the columns `choices`, or its number, counted from `lowest`.
+
+    If the name of a column is a number, labels are names only.
+    """
+    numbers = {name: number for number, name in enumerate(choices)}
+    expected = f"one of the answers, {', '.join(choices)}; correct it"
+    if any(_WHOLE_NUMBER.fullmatch(name) for name in choices):
+        return LabelReader(column, choices, numbers, None, expected)
+    numbers |= {str(number + lowest): number for number in range(len(choices))}
+    return LabelReader(column, choices, numbers, lowest, expected)
 
 
 def canonical(value: Any) -> str:

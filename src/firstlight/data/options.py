@@ -1,17 +1,14 @@
 """The options of the data: its source, its encoding and its batches. This module imports nothing heavy."""
 
 import math
-from collections.abc import Callable
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from inspect import Parameter, Signature
 from pathlib import Path
-from textwrap import fill
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar
 
-from firstlight.choices import accept_names, refuse_unknown
+from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
-from firstlight.spelling import declare, in_python, spelled
+from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 SHORTEST_PAIR = 5  # tokens: three marks and two words
@@ -72,16 +69,18 @@ class DataOptions:
     path: str | None = None
     """Your own data."""
     max_train_rows: int | None = None
-    """Number of training rows to use, also for the vocabulary; null: all. Lower it for quick trials and learning
-    curves."""
+    """Number of training rows to use, also for the vocabulary; null: all. For a generator: the number of documents, or
+    of windows of a text. Lower it for quick trials and learning curves."""
 
     _: KW_ONLY  # `--help data` names the following options without their descriptions
     name: str | None = None
     """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     validation_fraction: float = 0.1
-    """Share of the training rows used for validation if the data has no validation split; between 0 and 0.5."""
+    """Share of the training rows, or of a text, used for validation if the data has no validation split; between 0 and
+    0.5."""
     test_fraction: float = 0.1
-    """Share of the training rows used for the test if the data has no test split; between 0 and 0.5."""
+    """Share of the training rows, or of a text, used for the test if the data has no test split; between 0 and 0.5. For
+    a text, 0 is no test split."""
     split_seed: int = 0
     """Seed of the draw of these two splits and of data.max_train_rows."""
     deduplicate: bool = False
@@ -127,9 +126,12 @@ class TextOptions(DataOptions):
     """Your own data: a CSV, TSV, JSONL or Parquet file, a text file with a text in each line, a folder with a file for
     each split, or an identifier on the Hub."""
     text_column: str | list[str] = "text"
-    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
+    """Column with the texts, or for a classifier two columns with pairs of texts, as in
+    'data.text_column=[premise,hypothesis]'; quote a name with spaces or commas twice, as in
+    "data.text_column='review, text'"."""
     batch_size: int = 32
-    """Number of texts in a training batch; larger batches are faster and need a higher learning rate."""
+    """Number of texts, or of windows of text, in a training batch; larger batches are faster and need a higher learning
+    rate."""
 
     _: KW_ONLY
     name: str = "amazon_reviews"
@@ -164,36 +166,21 @@ class TextOptions(DataOptions):
 
     def _check_columns(self) -> None:
         """Raise ValueError unless `text_column` is one name, or two for a classifier."""
-        columns: Any = self.text_column
-        if isinstance(columns, int | float) and not isinstance(columns, bool):  # a column that is named by a number
-            columns = self.text_column = str(columns)
-        if isinstance(columns, str):
+        self.text_column = names = _names(self.text_column)
+        if isinstance(names, str):
             return
-        if not isinstance(columns, list | tuple) or len(columns) != 2 or columns[0] == columns[1]:
-            raise ValueError(
-                f"data.text_column={_listed(columns)} must be a column, or two different columns, as in "
-                "'data.text_column=[premise,hypothesis]'"
-            )
-        self.text_column = [str(column) for column in columns]
         if not self.accepts_pairs:
+            raise ValueError(f"data.text_column={_listed(names)}: only a classifier reads pairs; name one column")
+        if len(names) != 2 or names[0] == names[1]:
             raise ValueError(
-                f"data.text_column={_listed(columns)}: only classifiers read pairs of texts; name one column"
+                f"data.text_column={_listed(names)} must be a column, or two different columns, as in "
+                "'data.text_column=[premise,hypothesis]'"
             )
 
 
 @dataclass
 class ReviewTextOptions(TextOptions):
     """Options of texts for a generator, whose windows contain complete texts."""
-
-    max_train_rows: int | None = None
-    """Number of training texts to use, also for the vocabulary: the first ones; null: all. Lower it for quick trials
-    and learning curves."""
-    batch_size: int = 32
-    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
-
-    _: KW_ONLY
-    context_length: int = 50
-    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
 
 
 @dataclass
@@ -218,9 +205,6 @@ class ReviewOptions(WholeTextOptions):
     path: str | None = None
     """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
     Hub."""
-    text_column: str | list[str] = "text"
-    """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
-    name with spaces or commas twice, as in "data.text_column='review, text'"."""
     label_column: str = "label"
     """Column with the labels."""
     labels: Labels = Labels.binary
@@ -262,20 +246,15 @@ class ReviewOptions(WholeTextOptions):
         if self.folds < 2:
             raise ValueError(f"data.folds={self.folds} must be at least 2")
         if self.left_out_fold is not None and not 0 <= self.left_out_fold < self.folds:
-            raise ValueError(
-                f"data.left_out_fold={self.left_out_fold} must be at least 0 and below data.folds={self.folds}, or null"
-            )
-        if self.choices is not None:
-            self._check_choices()
-        if self.both_orders and not self.reads_pairs:
+            fold, folds = self.left_out_fold, self.folds
+            raise ValueError(f"data.left_out_fold={fold} must be at least 0 and below data.folds={folds}")
+        if self.choices is None and self.both_orders and not self.reads_pairs:
             raise ValueError(
                 "data.both_orders=true requires pairs of texts; name two columns, as in "
                 "'data.text_column=[sentence1,sentence2]'"
             )
         if self.target_encoding and self.reads_pairs:
-            raise ValueError(
-                "data.target_encoding=true requires single texts; set it to false, or name one data.text_column"
-            )
+            raise ValueError("data.target_encoding=true requires single texts; name one data.text_column")
         if self.target_encoding_pairs < 1:
             raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
         if not 0 < self.target_encoding_shrinkage < math.inf:
@@ -298,107 +277,47 @@ class ReviewOptions(WholeTextOptions):
         """Raise ValueError unless the columns are those of texts, of pairs, or of contexts with answers."""
         if self.choice_columns is None:
             super()._check_columns()
-            if self.reads_pairs:
-                self._check_room("pairs of texts")
-            return
-        answers: Any = self.choice_columns
-        if not isinstance(answers, list | tuple) or len({str(column) for column in answers}) < max(2, len(answers)):
+        else:
+            self._check_choices(self.choice_columns)
+        if len(self.text_columns) > 1 and self.context_length < SHORTEST_PAIR:
+            problem = f"context_length={self.context_length} is too short for pairs of texts"
+            raise ValueError(f"{problem}; set it to {SHORTEST_PAIR} or more")
+
+    def _check_choices(self, columns: list[str]) -> None:
+        """Raise ValueError for options that do not apply to multiple choice."""
+        self.text_column, answers = _names(self.text_column), _names(columns)
+        if isinstance(answers, str) or len(answers) < 2:
             raise ValueError(
-                f"data.choice_columns={_listed(answers)} must be two or more different columns, as in "
+                f"data.choice_columns={_listed(answers)} must be two or more columns, as in "
                 "'data.choice_columns=[ending_a,ending_b]'"
             )
-        self.choice_columns = [str(column) for column in answers]
-        context: Any = self.text_column
-        contexts = [str(each) for each in context] if isinstance(context, list | tuple) else [str(context)]
-        if not contexts or len(set(contexts)) < len(contexts):
+        self.choice_columns = answers
+        if not self.text_column or len(set(self.text_columns)) < len(self.text_columns):
             raise ValueError(
-                f"data.text_column={_listed(context)} must be one or more different columns with the context of the "
-                "answers, as in 'data.text_column=[story,question]'"
+                f"data.text_column={_listed(self.text_column)} and data.choice_columns={_listed(answers)} must be "
+                "different columns; remove one of them"
             )
-        if shared := [column for column in contexts if column in self.choice_columns]:
-            raise ValueError(
-                f"data.choice_columns={_listed(answers)}: {shared[0]} is also a data.text_column; remove it from one"
-            )
-        self.text_column = contexts if isinstance(context, list | tuple) else contexts[0]
-        self._check_room("contexts with answers")
-
-    def _check_room(self, what: str) -> None:
-        """Raise ValueError if the context is too short for two texts and the marks around them."""
-        if self.context_length < SHORTEST_PAIR:
-            raise ValueError(
-                f"context_length={self.context_length} is too short for {what} and their 3 marks; "
-                f"set it to {SHORTEST_PAIR} or more"
-            )
-
-    def _check_choices(self) -> None:
-        """Raise ValueError for options that do not apply to multiple choice."""
-        columns = f"data.choice_columns={_listed(self.choice_columns)}"
-        if self.labels is not Labels.classes:
-            raise ValueError(f"{columns} requires data.labels=classes, not {self.labels.value}")
-        if self.both_orders:
-            raise ValueError(f"{columns}: data.both_orders=true does not apply to multiple choice; set it to false")
-        if self.target_encoding:
-            raise ValueError(f"{columns}: data.target_encoding=true does not apply to multiple choice; set it to false")
+        problems = {
+            f"requires data.labels=classes, not {self.labels.value}": self.labels is not Labels.classes,
+            "does not apply to data.both_orders=true; set it to false": self.both_orders,
+            "does not apply to data.target_encoding=true; set it to false": self.target_encoding,
+        }
+        for problem, is_wrong in problems.items():
+            if is_wrong:
+                raise ValueError(f"data.choice_columns={_listed(answers)} {problem}")
 
 
 for _options in (ReviewOptions, ReviewTextOptions):
     declare("data", _options)
 
-Data = TypeVar("Data")
+
+def _names(columns: Any) -> str | list[str]:
+    """Return the name of a column, or a list of names. A name may be given as a number."""
+    return [str(column) for column in columns] if isinstance(columns, list | tuple) else str(columns)
 
 
-def options_from(kind: type[DataOptions], given: dict[str, Any], owner: str) -> DataOptions:
-    """Return the options of the data module `owner`. Raises TypeError for an unknown one, ValueError for a value."""
-    refuse_unknown(given, [each.name for each in fields(kind)], owner)
-    if not isinstance(path := given.get("path"), str | Path | None):
-        remedy = "write it to a file, as frame.to_csv('data.csv') does, and name that file"
-        raise TypeError(f"{owner}: path must be the name of a file or folder, not a {type(path).__name__}; {remedy}")
-    try:
-        return kind(**given)
-    except ValueError as error:
-        raise ValueError(spelled(str(error))) from None
-
-
-def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
-    """Return a decorator of a data module whose constructor accepts the options of a dataclass.
-
-    It gives the constructor a signature with the options and their defaults. In the docstring of the class, it replaces
-    `{options}` by the descriptions of the options.
-    """
-    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
-    for each in fields(kind):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        annotation: Any = each.type
-        if isinstance(default, Enum):
-            annotation, default = Literal[tuple(type(default).__members__)], default.name
-        elif isinstance(default, TokenizerOptions):
-            annotation, default = TokenizerOptions | dict[str, Any] | str, default.kind.name
-        parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-
-    def decorate(data: Any) -> Any:
-        def init(self: Any, **options: Any) -> None:
-            super(data, self).__init__(**options)
-
-        init.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        data.__init__, data.options_type = init, kind
-        data.__doc__ = (data.__doc__ or "").replace("{options}", described(kind, indent=" " * 8).lstrip())
-        return data
-
-    return decorate
-
-
-def described(kind: type[DataOptions], indent: str) -> str:
-    """Return a paragraph for each option with its name and description, as it is given in Python."""
-    from docstring_parser import parse_from_object  # parses the source, which the commands do not require
-
-    parts = [part for part in reversed(kind.__mro__) if is_dataclass(part)]
-    found = {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
-    texts = (f"{each.name}: {in_python(' '.join(found[each.name].split()))}" for each in fields(kind))
-    return "\n".join(fill(text, 120, initial_indent=indent, subsequent_indent=indent + " " * 4) for text in texts)
-
-
-def _listed(columns: Any) -> str:
-    return f"[{','.join(map(str, columns))}]" if isinstance(columns, list | tuple) else str(columns)
+def _listed(columns: str | list[str]) -> str:
+    return columns if isinstance(columns, str) else f"[{','.join(columns)}]"
 
 
 def tokenizer_options(given: Any) -> TokenizerOptions:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 from firstlight.data import cache
 from firstlight.data.options import DataOptions
 from firstlight.data.sources import hash_of
+from firstlight.errors import UserError
+from firstlight.text.tokenizers import Text
 
 SPLITS = ("train", "validation", "test")
+NAMES = ("training", "validation", "test")  # of the splits, in messages
 FACTS = "facts.json"
 
 
@@ -33,11 +37,21 @@ class Encoded:
         return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
-def stored(options: DataOptions, source: Any, given: Any, fill: Callable[[Path], object], **depends_on: Any) -> Path:
-    """Return the folder of the cache with encoded data. `fill` writes it unless the cache has it.
+def stored(
+    options: DataOptions,
+    source: Any,
+    given: Any,
+    encode: Callable[[Path], tuple[dict[str, Any], dict[str, NDArray[Any]]]],
+    **depends_on: Any,
+) -> tuple[dict[str, Any], dict[str, Any], Path]:
+    """Return the facts and the arrays of encoded data, and their folder in the cache.
 
-    given: the tokenizers of a trained network, or None; depends_on: all that changes the encoding besides them, the
-    source, the tokenizer's options, and the options that choose the rows of the splits.
+    The arrays of ids stay on disk in a private mapping, which torch may write to.
+
+    given: the tokenizers of a trained network, or None; encode: returns the facts, in plain types, and the arrays. It
+    may write other files into the folder that it gets. It is called unless the cache has the data; depends_on: all that
+    changes the encoding besides the tokenizers, the source, the tokenizer's options, and the options that choose the
+    rows of the splits.
     """
     word_list = options.tokenizer.word_list and Path(options.tokenizer.word_list)
     depends_on |= {
@@ -48,9 +62,19 @@ def stored(options: DataOptions, source: Any, given: Any, fill: Callable[[Path],
         "word_list": hash_of({"": word_list}) if word_list and word_list.is_file() else None,
         "given": [tokenizer and tokenizer.to_json() for tokenizer in given],
     }
+
+    def fill(new: Path) -> None:
+        facts, arrays = encode(new)
+        for name, array in arrays.items():
+            cache.save_array(new / f"{name}.npy", array)
+        (new / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+
     folder = Path(options.cache_dir) / "encoded" / key_of(depends_on)
     cache.provide(folder, fill, f"Encoding {source.where}")
-    return folder
+    arrays = {
+        path.stem: np.load(path, mmap_mode="c" if path.stem.endswith("ids") else None) for path in folder.glob("*.npy")
+    }
+    return json.loads((folder / FACTS).read_text(encoding="utf-8")), arrays, folder
 
 
 def key_of(depends_on: dict[str, Any]) -> str:
@@ -58,16 +82,32 @@ def key_of(depends_on: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def write(folder: Path, facts: dict[str, Any], **arrays: NDArray[Any]) -> None:
-    """Write arrays and facts in plain types."""
-    for name, array in arrays.items():
-        cache.save_array(folder / f"{name}.npy", array)
-    (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+def overlaps(rows: Iterable[Text], splits: NDArray[np.int64], *, remove: bool) -> str:
+    """Return a sentence with the number of rows in several splits and what to do, or "" if there are none.
+
+    Rows are the same if they differ only in case, spaces or Unicode form, whatever their labels.
+
+    rows: texts, or tuples of texts, all of which must be the same; splits: (rows,), indices into SPLITS; remove: remove
+    the validation rows that are also test rows and the training rows that are also in one of both, in place. The test
+    split never changes, and rows that occur several times in one split are kept. Raises UserError if no training row is
+    left.
+    """
+    numbers = np.array([hash(_normal(row)) for row in rows], dtype=np.int64)  # of 64 bits: different rows differ
+    parts, has_training = [], (splits == 0).any()
+    for split, other in ((2, 1), (2, 0), (1, 0)):
+        is_both = (splits == other) & np.isin(numbers, numbers[splits == split])
+        if remove:
+            splits[is_both] = -1  # in no split
+        elif is_both.any():
+            own = numbers[splits == split]
+            count = np.isin(own, numbers[is_both]).sum()
+            parts.append(f"{count:,} of {len(own):,} {NAMES[split]} rows are also {NAMES[other]} rows")
+    if has_training and not (splits == 0).any():
+        raise UserError("data.deduplicate=true removes every training row; set it to false")
+    return "; ".join([*parts, "set data.deduplicate=true to remove them from the earlier split"] if parts else [])
 
 
-def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the facts and the arrays. Those of ids stay on disk in a private mapping, which torch may write to."""
-    arrays: dict[str, Any] = {
-        path.stem: np.load(path, mmap_mode="c" if path.stem.endswith("ids") else None) for path in folder.glob("*.npy")
-    }
-    return json.loads((folder / FACTS).read_text(encoding="utf-8")), arrays
+def _normal(row: Text) -> str:
+    text = row if isinstance(row, str) else "\0".join(row)
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())

@@ -9,9 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.data.batches import (
-    RowBatch,
-)
+from firstlight.data.batches import RowBatch
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.options import Truncation
 from firstlight.data.target_encoding import NgramTargetEncoding
@@ -265,6 +263,4 @@ def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
     """Return a batch that is a pair of tensors. Raises TypeError for another type. expected: the usual type."""
     if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
         return batch[0], batch[1]
-    raise TypeError(
-        f"a batch must be a {expected} or a pair of tensors, token ids and targets, not {type(batch).__name__}"
-    )
+    raise TypeError(f"a batch must be a {expected} or a pair of tensors, ids and targets, not {type(batch).__name__}")

@@ -64,9 +64,7 @@ def _decode(raw: bytes, place: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8 text, unpacked"
-        ) from None
+        raise UserError(f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8 text") from None
 
 
 def check_file(path: Path) -> None:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from firstlight.choices import listed, nearest
+from firstlight.choices import listed
 from firstlight.errors import UserError
 from firstlight.files.lines import COMPRESSED, check_file, read_lines
 
@@ -29,14 +29,11 @@ SPLITS = {
 
 
 class MissingColumnError(UserError):
-    """Error if a file does not have a required column.
+    """Error if a file does not have a required column. column: its name; present: the columns of the file."""
 
-    problem: the message without a fix; column: the required column; present: the columns of the file.
-    """
-
-    def __init__(self, message: str, problem: str = "", column: str = "", present: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, column: str = "", present: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.problem, self.column, self.present = problem, column, present
+        self.column, self.present = column, present
 
 
 class Row(NamedTuple):
@@ -72,9 +69,7 @@ def check_columns(wanted: Sequence[str], present: Collection[str], place: str) -
     for column in wanted:
         if column not in present:
             problem = f"{place}: the column {column!r} does not exist; the columns are {listed(present, most=20)}"
-            meant = nearest(column, present)
-            hint = f"; did you mean {meant!r}?" if meant else "; check the name"
-            raise MissingColumnError(problem + hint, problem, column, list(present))
+            raise MissingColumnError(problem, column, list(present))
 
 
 # --- plain text ---

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, hub, overlaps, store
+from firstlight.data import cache, hub, store
 from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
-from firstlight.data.store import SPLITS, Encoded
+from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import RunError, UserError
 from firstlight.files.lines import read_text
 from firstlight.generator import plays
@@ -59,21 +59,28 @@ def encode_text(source: Source, options: CharacterOptions, tokenizer: Reader | N
     version = [VERSION, plays.VERSION if is_extracted else None, options.max_train_rows and options.context_length]
     preparation = [*version, options.preparation.value, options.separator, options.split.value]
 
-    def fill(new: Path) -> None:
-        _encode(source, options, tokenizer, new)
+    facts, arrays, folder = store.stored(
+        options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, new), text=preparation
+    )
+    found: Any = tokenizer_of_json(facts.pop("tokenizer"))
+    ids = np.memmap(folder / IDS_FILE, dtype=id_type(found.vocab_size), mode="c")
+    return Corpus(ids=RaggedIds(ids, arrays["offsets"]), splits=arrays["splits"], tokenizer=found, **facts)
 
-    return _load(store.stored(options, source, [tokenizer], fill, text=preparation))
 
+def _encode(
+    source: Source, options: CharacterOptions, tokenizer: Reader | None, folder: Path
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Write the ids of a text to a folder, and return its facts and arrays.
 
-def _encode(source: Source, options: CharacterOptions, tokenizer: Reader | None, folder: Path) -> None:
-    """Write an encoded text to a folder. Each of several passes over the text holds only a part of it in memory."""
+    Each of several passes over the text holds only a part of it in memory.
+    """
     pieces, statistics = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
         raise UserError(f"{source.where}: the file has no text; name another file")
     split_of_piece, cuts = _split(lengths, options)
     is_many = options.preparation is Preparation.lines
-    sentence = overlaps.found(pieces(), split_of_piece, remove=options.deduplicate) if is_many else ""
+    sentence = overlaps(pieces(), split_of_piece, remove=options.deduplicate) if is_many else ""
 
     def parts(split: str) -> Iterator[str]:
         return _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
@@ -92,7 +99,7 @@ def _encode(source: Source, options: CharacterOptions, tokenizer: Reader | None,
     statistics = {"characters": int(lengths.sum())} | statistics
     facts = {"statistics": statistics, "overlaps": sentence, "tokenizer": tokenizer.to_json()}
     offsets = np.cumsum([0, *counts], dtype=np.int64)
-    store.write(folder, facts, offsets=offsets, splits=np.array(splits, dtype=np.int64))
+    return facts, {"offsets": offsets, "splits": np.array(splits, dtype=np.int64)}
 
 
 def _prepared(source: Source, options: CharacterOptions) -> tuple[Pieces, dict[str, Any]]:
@@ -223,13 +230,6 @@ def _write(file: Any, chunk: list[str], tokenizer: Reader) -> list[int]:
 def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
     """Return the smallest type of ids that torch can index with."""
     return np.uint8 if vocab_size <= np.iinfo(np.uint8).max + 1 else np.int32
-
-
-def _load(folder: Path) -> Corpus:
-    facts, arrays = store.read(folder)
-    tokenizer: Any = tokenizer_of_json(facts.pop("tokenizer"))
-    ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
-    return Corpus(ids=RaggedIds(ids, arrays["offsets"]), splits=arrays["splits"], tokenizer=tokenizer, **facts)
 
 
 PATIENCE = 5.0  # seconds to wait for the next byte

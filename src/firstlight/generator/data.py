@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import ReviewTextOptions, takes
+from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import TableData, TrainingWords
+from firstlight.data.table_data import TableData, TrainingWords, takes
 from firstlight.data.tables import PromptBatch, StreamTable
 from firstlight.data.windows import (
     EveryWindow,

@@ -21,9 +21,9 @@ from firstlight.data.batches import (
     several,
 )
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
-from firstlight.data.options import Truncation, takes
+from firstlight.data.options import Truncation
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.table_data import RowData, TrainingWords, takes
 from firstlight.data.tables import Cuts, TokenTable
 from firstlight.errors import UserError
 from firstlight.masked.data_options import MaskedReviewOptions

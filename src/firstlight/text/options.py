@@ -134,8 +134,7 @@ class VectorOptions:
         if self.kind is VectorsKind.file and self.path is None:
             raise ValueError("vectors=file requires a file; set vectors.path")
         if self.kind is VectorsKind.random and not self.trained:
-            raise ValueError(
-                "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence, glove or file"
-            )
+            remedy = "set vectors=cooccurrence, glove or file"
+            raise ValueError(f"vectors.trained=false requires vectors that are not random; {remedy}")
         if self.kind in (VectorsKind.random, VectorsKind.cooccurrence) and self.path is not None:
             raise ValueError(f"vectors={self.kind.value} reads no file; set vectors=file, or remove vectors.path")

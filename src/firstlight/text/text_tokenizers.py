@@ -136,9 +136,8 @@ class CharacterTokenizer(TextTokenizer):
         ids = self._id_of_code[np.minimum(codes, len(self._id_of_code) - 1)]
         if self.unknown_id is None and (ids == NOT_IN_VOCABULARY).any():
             strange = text[int((ids == NOT_IN_VOCABULARY).argmax())]
-            raise UserError(
-                f"the character {strange!r} is not in the vocabulary, which has no unknown symbol; remove it"
-            )
+            problem = f"the character {strange!r} is not in the vocabulary, which has no unknown symbol"
+            raise UserError(f"{problem}; remove it")
         return ids
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:

@@ -141,10 +141,8 @@ def pair_of(text: Text) -> tuple[str, str]:
         first, separator, second = text.partition(PAIR_SEPARATOR)
         if not separator:
             quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
-            raise UserError(
-                f"the network reads pairs of texts, but {quoted!r} is one text; write {PAIR_SEPARATOR} between the "
-                f"two, as in 'A dog runs. {PAIR_SEPARATOR} An animal moves.'"
-            )
+            problem = f"the network reads pairs of texts, but {quoted!r} is one text"
+            raise UserError(f"{problem}; write {PAIR_SEPARATOR} between the two")
         return first.strip(), second.strip()
     if not isinstance(text, Sequence) or len(text) != 2 or not all(isinstance(each, str) for each in text):
         raise UserError(f"the network reads pairs of texts, not {text!r}; give a tuple of two texts")
@@ -217,10 +215,8 @@ def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
     if not frequency:
         raise UserError(NO_WORDS)
     if not kept:
-        raise UserError(
-            f"tokenizer.min_document_frequency={minimum} removes all words; "
-            f"set it to {max(frequency.values())} or less, since no word is in more texts"
-        )
+        problem = f"tokenizer.min_document_frequency={minimum} removes all words"
+        raise UserError(f"{problem}; set it to {max(frequency.values())} or less")
     return sorted(kept, key=lambda word: (-frequency[word], word))
 
 
@@ -254,10 +250,8 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int, pairs: boo
     letters = _alphabet(frequency)
     base = [*special_tokens(pairs=pairs), *letters, *(CONTINUATION + letter for letter in letters)]
     if vocab_size < len(base):
-        raise UserError(
-            f"tokenizer.max_size={vocab_size} is too small for the {len(letters)} letters of the texts; "
-            f"set it to {len(base)} or more"
-        )
+        problem = f"tokenizer.max_size={vocab_size} is too small for the {len(letters)} letters of the texts"
+        raise UserError(f"{problem}; set it to {len(base)} or more")
     draft = Backend(models.BPE(unk_token=UNK, continuing_subword_prefix=CONTINUATION, fuse_unk=True))
     draft.pre_tokenizer = WhitespaceSplit()
     trainer = trainers.BpeTrainer(

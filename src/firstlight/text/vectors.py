@@ -168,10 +168,7 @@ def power_iteration(
                 break
             vector = image / np.linalg.norm(image)
         else:
-            raise UserError(
-                f"vectors.method=power: component {number + 1} does not converge in {steps} steps; "
-                "set vectors.method=lanczos"
-            )
+            raise UserError(f"vectors.method=power: component {number + 1} does not converge; set it to lanczos")
         eigenvalues[number], eigenvectors[:, number] = eigenvalue, vector
     return eigenvalues, _signed(eigenvectors)
 

@@ -13,10 +13,9 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.encoding import drawn
-from firstlight.data.options import takes
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.table_data import RowData, TrainingWords, takes
 from firstlight.data.tables import IGNORED, Cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds

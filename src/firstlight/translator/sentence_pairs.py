@@ -1,16 +1,15 @@
 """Pairs of sentences as arrays of ids, which are encoded once and stored on disk."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import overlaps, store
+from firstlight.data import store
 from firstlight.data.encoding import carve_out, drawn, rows_of_columns
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS, Encoded
+from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
@@ -49,13 +48,18 @@ def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizer
     """
     columns = [VERSION, options.source_column, options.target_column, options.shared_vocabulary]
 
-    def fill(new: Path) -> None:
-        _save(_encode(source, options, tokenizers), new)
+    facts, arrays, _ = store.stored(
+        options, source, tokenizers or (), lambda _: _encode(source, options, tokenizers), pairs=columns
+    )
+    ids = {side: RaggedIds(arrays[f"{side}_ids"], arrays[f"{side}_offsets"]) for side in SIDES}
+    found = tokenizers_of(*facts["tokenizers"])
+    return EncodedPairs(arrays["splits"], facts["overlaps"], **ids, places=arrays["places"], tokenizers=found)
 
-    return _load(store.stored(options, source, tokenizers or (), fill, pairs=columns))
 
-
-def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> EncodedPairs:
+def _encode(
+    source: Source, options: PairOptions, tokenizers: PairTokenizers | None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the facts and the arrays of the encoded pairs."""
     if tokenizers is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     columns = (options.source_column, options.target_column)
@@ -68,7 +72,7 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
             places.append((SPLITS.index(split), line))
     splits = np.array([split for split, _ in places])
     carve_out(splits, np.zeros_like(splits), options)
-    sentence = overlaps.found(zip(*texts, strict=True), splits, remove=options.deduplicate)
+    sentence = overlaps(zip(*texts, strict=True), splits, remove=options.deduplicate)
     if tokenizers is None:
         rows = drawn(np.flatnonzero(splits == 0), options.max_train_rows, options.split_seed)
         training = [[side[row] for row in rows] for side in texts]
@@ -77,8 +81,11 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
             tokenizers = PairTokenizers(shared, shared)
         else:
             tokenizers = PairTokenizers(*(SentenceTokenizer.train(side, options.tokenizer) for side in training))
-    source_ids, target_ids = tokenizers.source.encode_batch(texts[0]), tokenizers.target.encode_batch(texts[1])
-    return EncodedPairs(splits, sentence, source_ids, target_ids, np.array(places), tokenizers)
+    arrays = {"splits": splits, "places": np.array(places)}
+    for name, tokenizer, sentences in zip(SIDES, tokenizers, texts, strict=True):
+        ids = tokenizer.encode_batch(sentences)
+        arrays |= {f"{name}_ids": ids.ids, f"{name}_offsets": ids.offsets}
+    return {"overlaps": sentence, "tokenizers": [tokenizer.to_json() for tokenizer in tokenizers]}, arrays
 
 
 def _checked(text: str, column: str, source: Source, split: str, line: int) -> str:
@@ -86,21 +93,6 @@ def _checked(text: str, column: str, source: Source, split: str, line: int) -> s
     if not (text := tidy(text)):
         raise UserError(f"{source.place(split, line)}: column {column} is empty; fill it in, or remove the pair")
     return text
-
-
-def _save(encoded: EncodedPairs, folder: Path) -> None:
-    arrays: dict[str, Any] = {"splits": encoded.splits, "places": encoded.places}
-    for side, ids in zip(SIDES, (encoded.source, encoded.target), strict=True):
-        arrays |= {f"{side}_ids": ids.ids, f"{side}_offsets": ids.offsets}
-    tokenizers = [tokenizer.to_json() for tokenizer in encoded.tokenizers]
-    store.write(folder, {"overlaps": encoded.overlaps, "tokenizers": tokenizers}, **arrays)
-
-
-def _load(folder: Path) -> EncodedPairs:
-    facts, arrays = store.read(folder)
-    source, target = (RaggedIds(arrays[f"{side}_ids"], arrays[f"{side}_offsets"]) for side in SIDES)
-    tokenizers = tokenizers_of(*facts["tokenizers"])
-    return EncodedPairs(arrays["splits"], facts["overlaps"], source, target, arrays["places"], tokenizers)
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:

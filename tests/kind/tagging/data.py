@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from firstlight.data.batches import RowBatch, Rows, TrainingBatches
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import takes
-from firstlight.data.table_data import RowData
+from firstlight.data.table_data import RowData, takes
 from firstlight.data.tables import IGNORED, TokenTable
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
