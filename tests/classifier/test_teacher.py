@@ -111,7 +111,7 @@ def test_a_run_has_seen_its_own_training_rows(tmp_path: Path) -> None:
 
 def test_runs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     data = twins(tmp_path)
-    with pytest.raises(UserError, match=r"^teacher=run: .* data\.split_seed=4, .*split_seed=0, so the teacher"):
+    with pytest.raises(UserError, match=r"^teacher=run: .* data\.split_seed=4 and has seen .*; set data\.split_seed=4"):
         teacher.read_by(run_on(data, split_seed=4), data)
     with pytest.raises(UserError, match=r"^teacher=run: the options of its data cannot be used: .*left_out_fold=9"):
         teacher.read_by(run_on(data, left_out_fold=9), data)

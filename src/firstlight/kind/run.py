@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch.nn.functional as F
@@ -38,16 +38,6 @@ SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automati
 TEXTS_AT_ONCE = 4096  # limits the memory for inputs of any length
 
 Item = TypeVar("Item")
-
-
-class Vectors(NamedTuple):
-    """Vectors of tokens.
-
-    tables: name -> (vocabulary, dim) weights. notes: notes for the user.
-    """
-
-    tables: dict[str, Tensor]
-    notes: list[str]
 
 
 class Run(ABC):
@@ -289,18 +279,16 @@ class Run(ABC):
         words = self.tokenizer.words[: self.network.embedding.num_embeddings]  # the rarest words may have no vector
         return drawn_words(words, lambda token_id: words[token_id].replace(CONTINUATION, "·"))
 
-    def vectors(self) -> Vectors:
-        """Return the weights of the embedding, and of the output layer if it has its own weights.
+    def vectors(self) -> dict[str, Tensor]:
+        """Return the weights of the embedding, and of the output layer if it has its own weights, by name.
 
-        >>> run.vectors().tables["embedding"].shape
+        >>> run.vectors()["embedding"].shape
         """
         embedding = self.network.embedding
-        weight = getattr(getattr(self.network, "head", None), "weight", None)  # your own network may have none
-        if weight is embedding.weight:
-            note = "the embedding and the head have the same weights (model.tie_embeddings=true), which are shown once"
-            return Vectors({"embedding": weight}, [note])
-        is_table = isinstance(weight, Tensor) and weight.ndim == 2 and len(weight) == embedding.num_embeddings
-        return Vectors({"embedding": embedding.weight} | ({"output head": weight} if is_table else {}), [])
+        head = getattr(getattr(self.network, "head", None), "weight", None)  # your own network may have none
+        is_table = isinstance(head, Tensor) and head.ndim == 2 and len(head) == embedding.num_embeddings
+        has_own = is_table and head is not embedding.weight
+        return {"embedding": embedding.weight} | ({"output head": head} if has_own else {})
 
 
 class PredictingRun(Run):

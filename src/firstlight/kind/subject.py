@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from hydra.utils import instantiate
+from numpy.typing import NDArray
 
+from firstlight.data.encoding import EncodedTexts
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.results import NothingToDrawError
 from firstlight.kind.run import Run
-from firstlight.kind.texts import Texts
 
 Part = TypeVar("Part")
 
@@ -61,12 +63,16 @@ class Subject:
         return self.part("data", self._open_data)
 
     @property
-    def reviews(self) -> Texts:
-        """The rows with a text. Raises NothingToDrawError if they are not found."""
-        data = self.data
-        texts = Texts(data.source, data.encoded if hasattr(data, "encoded") else data.corpus, data.options)
-        if not texts.has_split("train"):
-            raise NothingToDrawError(f"{data.source.where} has no train split; choose data with one")
+    def encoded(self) -> EncodedTexts:
+        """The encoded rows with a text. Raises NothingToDrawError if they are not found."""
+        encoded: EncodedTexts = self.data.encoded if hasattr(self.data, "encoded") else self.data.corpus
+        if not len(encoded.rows_of("train")):
+            raise NothingToDrawError(f"{self.data.source.where} has no train split; choose data with one")
+        return encoded
+
+    def texts(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the texts of some rows, which are read from the source again."""
+        texts: list[str] = self.data.source.texts(self.data.options.text_columns, rows.tolist())
         return texts
 
     @property

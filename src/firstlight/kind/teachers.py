@@ -50,10 +50,8 @@ def has_same_data(run: Run, data: TableData) -> bool:
         own, theirs = getattr(data.options, name, None), run.config["data"].get(name)
         own = getattr(own, "name", own)  # of an enum
         if own != theirs:
-            raise UserError(
-                f"teacher={run.path}: the run was trained with data.{name}={theirs}, but this training has "
-                f"data.{name}={own}, so the teacher has seen texts of its validation split; set the same value"
-            )
+            problem = f"teacher={run.path}: the run has data.{name}={theirs} and has seen texts of this validation"
+            raise UserError(f"{problem}; set data.{name}={theirs}")
     return True
 
 
@@ -85,12 +83,8 @@ def _refuse_other_tokens(run: Run, data: TableData) -> None:
     """Raise UserError if a run has another vocabulary or a shorter context than the data."""
     for name, value in data.reading().items():
         if run.metadata.get(name) != value:
-            raise UserError(
-                f"teacher={run.path}: the run has another {name.replace('_', ' ')} than this data, so their tokens "
-                "differ; train it with the same tokenizer options on the same data"
-            )
+            problem = f"teacher={run.path}: the run has another {name.replace('_', ' ')} than this data"
+            raise UserError(f"{problem}; train it with the same tokenizer options on the same data")
     if run.config["context_length"] < data.options.context_length:
-        raise UserError(
-            f"teacher={run.path}: the run reads {run.config['context_length']} tokens, but this training has "
-            f"context_length={data.options.context_length}; lower it, or name a run with a longer context"
-        )
+        problem = f"teacher={run.path}: the run reads {run.config['context_length']} tokens"
+        raise UserError(f"{problem}, but context_length={data.options.context_length}; lower it, or name another run")

@@ -209,13 +209,8 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
     num_heads, head_dim = config.num_heads, config.resolved_head_dim
     num_key_value_heads = config.resolved_num_key_value_heads
     if config.positions is Positions.rotary and not cross:
-        rotary = RotaryPositions(
-            config.context_length,
-            num_heads + num_key_value_heads,  # with a cache, queries and keys are rotated together
-            head_dim,
-            config.position_scale,
-            config.rotary_base,
-        )
+        heads = num_heads + num_key_value_heads  # with a cache, queries and keys are rotated together
+        rotary = RotaryPositions(config.context_length, heads, head_dim, config.position_scale, config.rotary_base)
     if config.positions is Positions.relative and not cross:
         relative = RelativePositions(config.context_length, head_dim, config.resolved_base_head_dim**-0.5)
     own = None if cross else config.own_attention

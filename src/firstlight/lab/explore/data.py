@@ -38,11 +38,11 @@ SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
 
 def lengths(subject: Subject) -> Drawn:
     """Return the figure of the lengths of texts in tokens and in characters, and of the share that fits the context."""
-    reviews = subject.reviews
-    rows = reviews.encoded.rows_of("train")
-    num_tokens = longest(reviews.encoded.lengths[rows])
-    characters = np.array([len(text) for text in reviews.texts(rows)])
-    unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
+    encoded = subject.encoded
+    rows = encoded.rows_of("train")
+    num_tokens = longest(encoded.lengths[rows])
+    characters = np.array([len(text) for text in subject.texts(rows)])
+    unit = "words" if encoded.tokenizer.kind == "word" else "subwords"
     is_cut = not kind_of_saved(subject.config["model"]).model.reads_windows
     figure = plot_lengths(
         {f"{unit} in a text": num_tokens, "characters in a text": characters},
@@ -71,7 +71,7 @@ def pair_lengths(subject: Subject) -> Drawn:
 
 def labels(subject: Subject) -> Drawn:
     """Return the figure of the number of rows with each label."""
-    encoded = subject.reviews.encoded
+    encoded = subject.encoded
     num_labels = len(encoded.label_names)
     counts = [np.bincount(encoded.labels[encoded.rows_of(split)], minlength=num_labels) for split in SPLITS]
     there = [i for i, values in enumerate(counts) if values.sum()]
@@ -147,13 +147,12 @@ def vocabulary(subject: Subject) -> Drawn:
         }
         return Drawn(plot_coverage(counts))
     if form == "reviews":
-        reviews = subject.reviews
-        rows = reviews.encoded.rows_of("train")
-        texts = reviews.texts(rows)
-        tokenizer = reviews.encoded.tokenizer
-        read = texts if reviews.options.choices is None else reviews.options.choices.pairs(texts)
+        encoded, choices = subject.encoded, subject.data.options.choices
+        rows, tokenizer = encoded.rows_of("train"), encoded.tokenizer
+        texts = subject.texts(rows)
+        read = texts if choices is None else choices.pairs(texts)
         found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
-        known = float((reviews.encoded.select(rows).ids != UNKNOWN_ID).mean())
+        known = float((encoded.select(rows).ids != UNKNOWN_ID).mean())
         chosen = (
             {"texts of training": (tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs)), known)}
             if tokenizer.kind == "word"
@@ -165,7 +164,7 @@ def vocabulary(subject: Subject) -> Drawn:
 
 def word_vectors(subject: Subject) -> Drawn:
     """Return the figure of co-occurrence vectors of the training texts, in their first two principal components."""
-    encoded = subject.reviews.encoded
+    encoded = subject.encoded
     tokenizer = encoded.tokenizer
     if tokenizer.kind != "word":
         raise NothingToDrawError("the figure requires words; train with tokenizer=word")

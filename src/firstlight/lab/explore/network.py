@@ -126,7 +126,9 @@ def embeddings(subject: Subject) -> Drawn:
     chosen, names, groups, group_names, details = subject.run.tokens()
     if len(chosen) < 4:
         raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
-    tables, notes = subject.run.vectors()
+    tables, notes = subject.run.vectors(), []
+    if subject.config["model"].get("tie_embeddings"):
+        notes.append("the embedding and the output head have the same weights (model.tie_embeddings=true)")
     panels: dict[str, NDArray[np.float64]] = {}
     axis_labels: dict[str, tuple[str, str]] = {}
     for name, weight in tables.items():
