@@ -40,17 +40,17 @@ def random_prompt(length: int, batch: int = BATCH) -> Tensor:
     return torch.randint(0, VOCABULARY, (batch, length), generator=torch.Generator().manual_seed(1))
 
 
-def written(network: Any, prompt: Tensor, num_tokens: int, choose: Any = greedy, **options: Any) -> Tensor:
+def written(network: Any, prompt: Tensor, num_tokens: int, **options: Any) -> Tensor:
     """Return all new ids, (batch, num_tokens)."""
-    return torch.stack(list(generate(network, prompt, num_tokens, choose, **options)), dim=1)
+    return torch.stack(list(generate(network, prompt, num_tokens, greedy, **options)), dim=1)
 
 
 @torch.no_grad()
-def naive(network: Any, prompt: Tensor, num_tokens: int, length: int, choose: Any = greedy) -> Tensor:
+def naive(network: Any, prompt: Tensor, num_tokens: int, length: int) -> Tensor:
     """Return the same as `written`, with the last `length` tokens read again at each step."""
     text = prompt
     for _ in range(num_tokens):
-        text = torch.cat((text, choose(network(text[:, -length:])[:, -1])[:, None]), dim=1)
+        text = torch.cat((text, greedy(network(text[:, -length:])[:, -1])[:, None]), dim=1)
     return text[:, prompt.shape[1] :]
 
 
@@ -132,28 +132,6 @@ def test_the_network_is_given_single_tokens_while_the_cache_has_room(
     assert list(generate(network, random_prompt(5), 0, greedy)) == []
 
 
-def test_each_token_comes_before_the_next_is_computed() -> None:
-    network = Watched(make_network())
-    steps = generate(network, random_prompt(5), 7, greedy)
-    for number in range(1, 4):
-        next(steps)
-        assert len(network.lengths) == number
-
-
-def test_the_same_seed_writes_the_same_and_as_the_naive_loop_does() -> None:
-    network, prompt = make_network(), random_prompt(5)
-
-    def choose(seed: int) -> Callable[[Tensor], Tensor]:
-        random = torch.Generator().manual_seed(seed)
-        return lambda logits: Sampling(temperature=3.0).choose(logits, random)
-
-    network.head.weight.data *= 0.1
-    first = written(network, prompt, 31, choose(1), window=Window.slide)
-    assert torch.equal(written(network, prompt, 31, choose(1), window=Window.slide), first)
-    assert torch.equal(naive(network, prompt, 31, CONTEXT, choose(1)), first)
-    assert not torch.equal(written(network, prompt, 31, choose(2), window=Window.slide), first)
-
-
 @every_window
 def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere(window: Window) -> None:
     network = Watched(make_network())
@@ -161,14 +139,6 @@ def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere(window: W
         assert torch.is_grad_enabled()  # between two tokens
         assert not torch.is_inference_mode_enabled()
     assert not any(network.graphs)
-
-
-def test_two_texts_written_by_turns_do_not_disturb_each_other() -> None:
-    network = make_network()
-    first, second = generate(network, random_prompt(3), 29, greedy), generate(network, random_prompt(7), 29, greedy)
-    pairs = list(zip(first, second, strict=True))
-    assert torch.equal(torch.stack([ids for ids, _ in pairs], dim=1), written(network, random_prompt(3), 29))
-    assert torch.equal(torch.stack([ids for _, ids in pairs], dim=1), written(network, random_prompt(7), 29))
 
 
 @pytest.mark.parametrize("options", [{}, {"causal_convolution": 3, "num_loops": 2}, {"residual": False}])
@@ -182,16 +152,6 @@ def test_a_copy_for_inference_has_the_tensors_logits_and_hooks_of_the_network(op
             parameter.mul_(1.5)
     assert torch.equal(copied(token_ids), network(token_ids))
     assert (list(network.state_dict()), list(vars(network))) == (names, own)
-
-
-def test_a_copy_for_inference_of_a_network_in_training_has_its_dropout() -> None:
-    network, token_ids = make_network(dropout=0.5).train(), torch.randint(VOCABULARY, (BATCH, 7))
-    logits = []
-    for each in (network, for_inference(network)):
-        torch.manual_seed(3)
-        logits.append(each(token_ids))
-    assert torch.equal(*logits)
-    assert not torch.equal(logits[0], network.eval()(token_ids))
 
 
 @pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])

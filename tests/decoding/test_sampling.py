@@ -149,19 +149,7 @@ def test_what_is_never_drawn_has_no_probability_and_the_others_share_it() -> Non
     assert_close(Sampling(never=[1, 3]).probabilities(logits), expected)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"greedy": True},
-        {"temperature": 100.0},
-        {"temperature": 1e-300},
-        {"top_k": 1},
-        {"top_k": 27},
-        {"top_p": 0.9},
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("options", [{}, {"greedy": True}, {"temperature": 1e-300}, {"top_k": 27}, {"top_p": 0.9}])
 def test_what_is_never_to_be_written_never_is(options: dict[str, object]) -> None:
     logits = random_logits(batch=1)
     likeliest = logits[0].topk(3).indices.tolist()
@@ -203,14 +191,10 @@ def test_the_same_seed_draws_the_same_and_the_global_state_stays() -> None:
     ("options", "message"),
     [
         ({"temperature": 0.0}, "^temperature=0 must be above 0; for the most likely token, use greedy$"),
-        ({"temperature": -0.5}, "^temperature=-0.5 must be above 0"),
         ({"temperature": math.nan}, "^temperature=nan must be"),
-        ({"temperature": math.inf}, "^temperature=inf must be"),
         ({"top_k": 0}, "^top_k=0 must be at least 1$"),
-        ({"top_k": -3}, "^top_k=-3 must be at least 1$"),
         ({"top_p": 0.0}, "^top_p=0 must be above 0 and at most 1$"),
         ({"top_p": 1.5}, "^top_p=1.5 must be above 0 and at most 1$"),
-        ({"top_p": math.nan}, "^top_p=nan must be"),
     ],
 )
 def test_a_number_that_leaves_no_distribution_is_named(options: dict[str, float], message: str) -> None:

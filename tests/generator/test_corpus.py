@@ -156,15 +156,6 @@ def test_the_seed_decides_the_splits_and_the_test_split_stays_the_same_whatever_
     assert taken[0] == taken[1] != []
 
 
-def test_a_passage_that_is_longer_than_what_is_read_at_once_is_taken_in_parts(file, monkeypatch):
-    monkeypatch.setattr(corpus, "CHARACTERS_AT_ONCE", 101)
-    text = "".join(f"line {number}\n" for number in range(211))
-    encoded = encode_file(file, text, split=Split.passages, validation_fraction=0.2)
-    parts = [text_of(encoded, split).splitlines() for split in ("train", "validation")]
-    assert sorted(chain(*parts)) == sorted(text.splitlines())
-    assert 29 < len(parts[1]) <= 43
-
-
 # --- one document per line ---
 
 
@@ -188,12 +179,6 @@ def test_the_separator_is_in_the_vocabulary(file):
     assert "|" in encode_names(file, separator="|").tokenizer.words
 
 
-@pytest.mark.parametrize("preparation", [Preparation.text, Preparation.plays])
-def test_only_documents_have_a_separator(file, monkeypatch, preparation):
-    monkeypatch.setattr(plays, "extract_plays", lambda text: "A play\n" * 61)
-    assert "|" not in encode_file(file, separator="|", preparation=preparation).tokenizer.words
-
-
 def test_a_separator_in_a_line_is_refused_with_its_line(file):
     text = "Anna\n\nBert\nSt. John\n"
     with pytest.raises(UserError, match=f"^{file}:4: the line contains the separator '.'; set data.separator$"):
@@ -210,15 +195,6 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
     encoded = encode_file(file, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT[100:-100]
     assert encoded.statistics == asdict(text_statistics(TEXT[100:-100]))
-
-
-@pytest.mark.parametrize(("preparation", "count"), [(Preparation.plays, 2), (Preparation.text, 1)])
-def test_plays_that_are_prepared_otherwise_are_encoded_anew_and_no_other_text(file, monkeypatch, preparation, count):
-    play = "ACT I\n\nANNA.\nBread!\n"
-    encode_file(file, play * 11, preparation=preparation)
-    monkeypatch.setattr(plays, "VERSION", 1009)
-    encode_file(file, play * 11, preparation=preparation)
-    assert len(cached(file)) == count
 
 
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):

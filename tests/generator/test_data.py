@@ -160,30 +160,6 @@ def test_training_is_taken_up_where_the_trainer_is(tmp_path, open_data, step):
     assert epochs[0] != epochs[1]
 
 
-def test_a_step_of_several_batches_is_counted_by_its_batches(tmp_path):
-    data = open_text(tmp_path)
-    by_batch = train(with_trainer(data, step=12))
-    assert train(with_trainer(data, step=4, accumulate_grad_batches=3)) == by_batch
-
-
-@EVERY_KIND
-def test_another_seed_is_another_training_and_the_same_validation(tmp_path, open_data):
-    one, other = (with_trainer(open_data(tmp_path, seed=seed)) for seed in (3, 5))
-    assert train(one) == train(with_trainer(open_data(tmp_path, seed=3)))
-    assert train(one) != train(other)
-    assert np.array_equal(one.stream("validation").head(), other.stream("validation").head())
-
-
-@EVERY_KIND
-def test_processes_train_on_the_windows_of_one_process_with_as_many_times_the_batch_size(tmp_path, open_data):
-    whole = train(with_trainer(open_data(tmp_path, batch_size=2)))
-    data = open_data(tmp_path, batch_size=1)
-    shares = [train(with_trainer(data, rank=rank, world_size=2)) for rank in range(2)]
-    for batch, *parts in zip(whole, *shares, strict=True):
-        assert {len(part) for part in parts} == {1}
-        assert {tuple(window) for window in batch} <= {tuple(window) for part in parts for window in part}
-
-
 # --- documents ---
 
 

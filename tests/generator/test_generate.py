@@ -108,14 +108,6 @@ def test_the_window_matters_beyond_the_context_and_not_before(write: Callable[..
     assert half != slide
 
 
-def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) -> None:
-    """Use prompts that are longer than the context."""
-    arguments = ["--seed", "3", "--tokens", "53", "--context-length", "5"]
-    first = write("text", "--prompt", "ka lo mi né ru", *arguments)
-    other = write("text", "--prompt", "va va ré mi né ru", *arguments)
-    assert first.removeprefix("ka lo mi né ru") == other.removeprefix("va va ré mi né ru")
-
-
 def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
     """Check that each piece is text, and that all pieces together are the decoded ids."""
     generator = firstlight.load(runs.pairs)
@@ -128,15 +120,6 @@ def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
 
 def test_the_unknown_symbol_is_never_written(write: Callable[..., str]) -> None:
     assert "\ufffd" not in write("text", "--temperature", "1000", "--tokens", "307", "--seed", "1")
-
-
-def test_checkpoints_and_runs_can_be_named(runs: Runs, scripts: Scripts) -> None:
-    for which in (
-        [str(runs.text), "--checkpoint", "last"],
-        ["best:val/bits_per_character:text", "--log-dir", str(runs.folder)],
-    ):
-        done = scripts.run("generate", *which, "--tokens", "7")
-        assert done.returncode == 0, done.stderr
 
 
 def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Runs, scripts: Scripts) -> None:
@@ -161,19 +144,6 @@ def test_several_texts_stand_under_their_numbers(runs: Runs, write: Callable[...
     found = write("text", "--prompt", "ka", "--num-samples", "3", "--tokens", "23", "--seed", "3")
     texts = firstlight.load(runs.text).generate_many("ka", 3, tokens=23, seed=3)
     assert len(set(texts)) == 3
-    assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
-
-
-def test_long_texts_are_written_fewer_at_a_time_and_all_of_them(
-    runs: Runs, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two samples of 23 tokens
-    found = write("text", "--prompt", "ka", "--num-samples", "5", "--tokens", "23", "--seed", "3")
-    many = firstlight.load(runs.text).generate_many
-    seeds = [3, generate.another_seed(3, 1), generate.another_seed(3, 2)]
-    texts = [
-        text for seed, count in zip(seeds, (2, 2, 1), strict=True) for text in many("ka", count, tokens=23, seed=seed)
-    ]
     assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
 
 
@@ -344,23 +314,6 @@ def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a generator; use `python src/generate.py`, or name another run" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_a_vocabulary_without_an_unknown_symbol_refuses_what_it_does_not_have(
-    runs: Runs, scripts: Scripts, tmp_path: Path
-) -> None:
-    def without_symbol(metadata: dict[str, Any]) -> None:
-        from firstlight.text.saved_tokenizers import tokenizer_of_json
-        from firstlight.text.text_tokenizers import CharacterTokenizer
-
-        characters = tokenizer_of_json(metadata["tokenizer"]).words
-        metadata["tokenizer"] = CharacterTokenizer("".join(characters), None).to_json()
-
-    run = with_metadata(runs.text, tmp_path / "run", without_symbol)
-    assert scripts.run("generate", str(run), "--prompt", "ka", "--tokens", "7").returncode == 0
-    done = scripts.run("generate", str(run), "--prompt", "kaβ")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "the character 'β' is not in the vocabulary, which has no unknown symbol; remove it" in done.stderr
 
 
 # --- objects ---

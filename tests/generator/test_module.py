@@ -101,11 +101,3 @@ def test_a_training_step_returns_the_mean_loss_and_logits_that_hold_no_graph() -
     assert not any(seen["logits"].requires_grad for seen in outputs.seen["train"])
     for seen, batch in zip(outputs.seen["train"], data.training, strict=True):
         assert_close(seen["loss"], F.cross_entropy(seen["logits"].flatten(0, 1), batch.targets.flatten()))
-
-
-def test_dropout_acts_in_training_alone() -> None:
-    module, batch = generation(dropout=0.5), Toy().training[0]
-    first, second = (module.training_step(batch)["loss"] for _ in range(2))
-    assert not torch.equal(first, second)
-    measured = [trainer_of().validate(module, datamodule=Toy(), verbose=False)[0]["val/loss"] for _ in range(2)]
-    assert measured[0] == measured[1] == pytest.approx(loss_of_each_token(module, Toy()).mean().item(), rel=1e-5)

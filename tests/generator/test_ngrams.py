@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstlight.generator.ngrams import Contexts, count, token_losses
+from firstlight.generator.ngrams import count, token_losses
 
 
 def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:
@@ -33,17 +33,6 @@ def naive_losses(training: list[int], validation: list[int], vocab_size: int, hi
     ]
 
 
-def probabilities(training: np.ndarray, validation: np.ndarray, vocab_size: int, order: int) -> np.ndarray:
-    """Return the probability of each validation token by the model of an order."""
-    probability = np.full(len(validation), 1 / vocab_size)
-    contexts = Contexts(training, validation)
-    for number in range(order):
-        if number:
-            contexts.lengthen()
-        probability = contexts.interpolate(probability)
-    return probability
-
-
 def losses(training: np.ndarray, validation: np.ndarray, vocab_size: int, highest_order: int) -> list[float]:
     return [float(each.mean()) for each in token_losses(training, validation, vocab_size, highest_order)]
 
@@ -62,25 +51,6 @@ def test_the_losses_are_those_of_a_model_of_dictionaries(training, validation, v
     assert ours == pytest.approx(naive_losses(training, validation, vocab_size, 4))
 
 
-@settings(deadline=None)
-@given(
-    training=st.lists(TOKENS, min_size=1, max_size=61),
-    context=st.lists(TOKENS, min_size=3, max_size=3),
-    order=st.integers(1, 4),
-)
-def test_the_probabilities_of_all_tokens_after_a_context_sum_to_one(training, context, order):
-    each = [probabilities(np.array(training), np.array([*context, token]), 7, order)[-1] for token in range(7)]
-    assert min(each) > 0
-    assert sum(each) == pytest.approx(1)
-
-
-def test_order_two_of_a_cycle_knows_what_comes_next():
-    text = np.tile(np.arange(13), 101)
-    first, second = losses(text, text[:503], 13, 2)
-    assert math.exp(first) == pytest.approx(13)
-    assert 1 < math.exp(second) < 1.05
-
-
 def test_ids_of_one_byte_are_counted_like_any_other():
     text = np.random.default_rng(3).integers(0, 256, size=10_007)
     wide = losses(text, text[:1009], 256, 3)
@@ -90,13 +60,6 @@ def test_ids_of_one_byte_are_counted_like_any_other():
 def test_each_order_is_asked_for_only_when_it_is_needed():
     by_order = token_losses(np.arange(7), np.arange(7), 7, 1009)
     assert next(by_order).mean() == pytest.approx(math.log(7))
-
-
-def test_the_losses_are_those_of_the_probabilities():
-    random = np.random.default_rng(5)
-    training, validation = random.integers(0, 5, size=211), random.integers(0, 5, size=37)
-    for order, each in enumerate(token_losses(training, validation, 7, 3), start=1):
-        assert each == pytest.approx(-np.log(probabilities(training, validation, 7, order)))
 
 
 def test_tokens_out_of_reach_are_not_read():

@@ -49,16 +49,6 @@ def test_the_lines_are_those_of_counts_made_by_hand(writer_bench, options: dict[
     assert expected["bigram"] < expected["unigram"] < expected["uniform"]
 
 
-def test_of_a_long_text_the_beginning_is_counted_once(writer_bench) -> None:
-    data = writer_bench.data()
-    trainer = writer_bench.fit(ReferenceLines(most_tokens=311), data=data, max_epochs=3)
-    trainer.validate(trainer.lightning_module, datamodule=data, verbose=False)
-    training, validation = writer_bench.ids(data, "train"), writer_bench.ids(data, "validation")
-    assert len(training) > 311 < len(validation)
-    expected = counted(training[:311], validation[:311], data.tokenizer.vocab_size)
-    assert logged(writer_bench) == {name: [(0, pytest.approx(value))] for name, value in expected.items()}
-
-
 def test_a_resumed_training_does_not_log_them_again(writer_bench, at, tmp_path) -> None:
     path = tmp_path / "at-3.ckpt"
     writer_bench.fit(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import Callback
-from lightning.pytorch.loggers import TensorBoardLogger
 
 from firstlight.data.corpus_options import Preparation
 from firstlight.generator import text_samples
@@ -120,19 +119,6 @@ def test_the_log_has_the_first_and_the_loggers_have_all(writer_bench, folder: Pa
     assert BLANK_LINE.join(row["sample"] for row in rows) + "\n" == texts(folder)["00000006.txt"]
     assert rows[0]["sample"].strip() in caplog.text
     assert rows[1]["sample"].strip() not in caplog.text
-
-
-def test_tensorboard_shows_them(writer_bench, folder: Path, tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    board = TensorBoardLogger(tmp_path, name="board", version="")
-    trainer = writer_bench.trainer(TextSamples(str(folder), num_samples=3, num_tokens=23), loggers=(board,))
-    data = writer_bench.data()
-    trainer.fit(writer_bench.module(data), datamodule=data)
-    board.experiment.flush()
-    events = EventAccumulator(board.log_dir, size_guidance={"tensors": 0}).Reload()
-    (event,) = events.Tensors("val/samples/text_summary")
-    assert len(event.tensor_proto.string_val[0].decode().splitlines()) == 2 + 3
 
 
 def test_a_distribution_that_cannot_be_is_refused_before_the_training(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import SourceKind
-from firstlight.data.sources import GENERATED, Source
+from firstlight.data.sources import Source
 from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import find_text
@@ -111,16 +111,6 @@ def text_of(source: Source) -> str:
 # --- the choice of the source ---
 
 
-def test_auto_takes_the_data_folder_of_the_environment_first(make, web, monkeypatch):
-    make("data/shakespeare/plays.txt", "not this one")
-    file = make("elsewhere/shakespeare/pg100.txt")
-    monkeypatch.setenv("FIRSTLIGHT_DATA", "elsewhere")
-    source = find(url=web.url)
-    assert kind_and_where(source) == (SourceKind.local, str(file))
-    assert text_of(source) == TEXT
-    assert web.asked == []
-
-
 def test_auto_takes_the_folder_below_data_next(make, web, monkeypatch, caplog):
     """The choice is shared with the other data, see test_sources.py."""
     file = make("data/shakespeare/plays.txt", "not this one")
@@ -161,15 +151,6 @@ def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation,
 
 
 # --- a source that is forced ---
-
-
-def test_local_is_never_anything_else(make, web):
-    message = r"data.source=local: no folder shakespeare exists below \$FIRSTLIGHT_DATA or data/; set data.path"
-    with pytest.raises(UserError, match=message):
-        find(source=SourceKind.local, url=web.url)
-    file = make("data/shakespeare/plays.txt")
-    assert kind_and_where(find(source=SourceKind.local)) == (SourceKind.local, str(file))
-    assert web.asked == []
 
 
 def test_hub_is_never_a_sample(nowhere):
@@ -242,14 +223,6 @@ def test_a_download_that_breaks_off_leaves_nothing(web, working_folder, content,
 # --- data.path ---
 
 
-@pytest.mark.parametrize("kind", [SourceKind.auto, SourceKind.local, SourceKind.hub])
-def test_a_path_is_taken_before_all_else(make, web, kind):
-    make("data/shakespeare/plays.txt", "not this one")
-    file = make("my_novel.txt")
-    assert kind_and_where(find(path="my_novel.txt", source=kind, url=web.url)) == (SourceKind.local, str(file))
-    assert web.asked == []
-
-
 def test_a_path_to_a_folder_is_the_one_text_in_it(make):
     file = make("mine/novel.txt")
     make("mine/README.md", "no text to learn")
@@ -275,15 +248,6 @@ def test_a_file_that_is_no_text_is_refused_at_once(make, content):
         find(path="mine.txt")
 
 
-# --- the text of a source ---
-
-
-def test_a_text_is_read_a_line_at_a_time_as_often_as_it_is_asked_for(make):
-    make("mine.txt", "\ufeffone\r\n\r\ntwo")
-    source = find(path="mine.txt")
-    assert list(source.lines()) == list(source.lines()) == ["one\n", "\n", "two"]
-
-
 # --- fingerprints ---
 
 
@@ -293,12 +257,3 @@ def test_a_fingerprint_is_of_the_content_and_not_of_the_place(make, web):
     make("more.txt", TEXT + "\n")
     one, two, more = (find(path=f"{name}.txt").fingerprint for name in ("one", "two", "more"))
     assert one == two == find(url=web.url).fingerprint != more
-
-
-def test_every_version_of_a_sample_has_its_fingerprint(monkeypatch):
-    found = set()
-    for version in (1, 1009):
-        for name, preparation in (("plays", Preparation.text), ("names", Preparation.lines)):
-            monkeypatch.setitem(GENERATED, name, f"generated {name} {version}")
-            found.add(find(source=SourceKind.sample, preparation=preparation).fingerprint)
-    assert len(found) == 4

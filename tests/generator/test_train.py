@@ -69,15 +69,6 @@ def test_the_plays_of_an_edition_are_found_counted_and_learned(scripts: Scripts,
     assert {"train/perplexity", "train/accuracy", "train/loss"} <= {key for line in history for key in line}
 
 
-@pytest.mark.slow  # 1.2 s; test_evaluate_generator.py evaluates the test split of names
-def test_names_have_a_test_split_and_are_kept_with_the_run(scripts: Scripts) -> None:
-    run = scripts.train("task=names", "data.source=sample", *QUICK)
-    record = record_of(run)
-    assert "test/perplexity" in record["metrics"]
-    known = (run / "training_documents.txt").read_text().split()
-    assert len(known) == 16_000
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -166,16 +166,6 @@ def test_training_goes_on_where_the_trainer_stands(tmp_path):
     assert other != whole
 
 
-def test_processes_share_the_pairs_of_a_batch(tmp_path):
-    data = open_data(tmp_path)
-    shares = [
-        [batch.rows.tolist() for batch in with_trainer(data, rank=rank, world_size=2).train_dataloader()]
-        for rank in range(2)
-    ]
-    assert [len(rows) for rows in shares[0]] == [len(rows) for rows in shares[1]]
-    assert {row for share in shares for rows in share for row in rows} == set(range(101))
-
-
 # --- sentences beyond the context ---
 
 LONG, SHORT = " ".join(["aa"] * CONTEXT), "aa bb"
@@ -254,16 +244,6 @@ def test_as_many_training_pairs_are_used_as_asked_and_those_from_everywhere(tmp_
     assert [len(data.rows(split)) for split in ("validation", "test")] == [23, 13]
     found = {row for batch in with_trainer(data).train_dataloader() for row in batch.rows.tolist()}
     assert found == set(rows)
-
-
-def test_fewer_training_pairs_are_some_of_more_and_the_seed_of_the_split_decides_which(tmp_path):
-    few, more, other, all_of_them = (
-        open_data(tmp_path, max_train_rows=count, split_seed=seed).rows("train").tolist()
-        for count, seed in ((20, 0), (30, 0), (20, 1), (1009, 0))
-    )
-    assert set(few) < set(more)
-    assert other != few
-    assert all_of_them == list(range(101))
 
 
 # --- missing data ---

@@ -19,7 +19,7 @@ from firstlight.translator.data import PairBatch, PairRows, PairTable
 from firstlight.translator.module import Translation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
-from stand_ins import Outputs, trainer_of
+from stand_ins import trainer_of
 
 VOCABULARY, SOURCE_VOCABULARY, CONTEXT = 11, 13, 8
 
@@ -72,19 +72,6 @@ def network(dropout: float = 0.0) -> EncoderDecoder:
 def translation(*, optimizer=None, dropout: float = 0.0, label_smoothing: float = 0.0) -> Translation:
     factory = optimizer or partial(AdamW, lr=0.03)
     return Translation(network(dropout), factory, constant, label_smoothing=label_smoothing)
-
-
-@torch.inference_mode()
-def losses_of_each_pair(module: Translation, batches: list[PairBatch]) -> list[Tensor]:
-    """Return the losses of the tokens of each pair, computed without padding: (length,) each."""
-    losses = []
-    for batch in batches:
-        for i in range(len(batch.rows)):
-            source = batch.source_ids[i, batch.source_mask[i]][None]
-            real = batch.target_mask[i]
-            logits = module.eval().network(source, batch.token_ids[i, real][None])[0].log_softmax(dim=1)
-            losses.append(-logits[torch.arange(int(real.sum())), batch.targets[i, real]])
-    return losses
 
 
 class Fixed(nn.Module):
@@ -170,19 +157,3 @@ def test_to_write_backwards_is_learned() -> None:
     trainer.fit(module, datamodule=data)
     assert before > 2
     assert trainer.callback_metrics["val/loss"].item() < 1.5
-
-
-@pytest.mark.parametrize("stage", ["val", "test"])
-def test_an_evaluation_has_the_losses_that_each_pair_has_alone_and_logs_their_mean(stage: str) -> None:
-    """Batches with fewer tokens have a smaller weight, padding has none, and smoothing applies to training only."""
-    module, data, outputs = translation(label_smoothing=0.3), Toy(), Outputs()
-    trainer, alone = trainer_of(outputs), losses_of_each_pair(module, data.batches)
-    (metrics,) = (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
-    assert metrics == {f"{stage}/loss": pytest.approx(torch.cat(alone).mean().item(), rel=1e-5)}
-    found = [
-        losses[real]
-        for seen, batch in zip(outputs.seen[stage], data.batches, strict=True)
-        for losses, real in zip(seen["token_losses"], batch.target_mask, strict=True)
-    ]
-    for one, together in zip(alone, found, strict=True):
-        assert_close(together, one)

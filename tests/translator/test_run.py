@@ -19,7 +19,6 @@ import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.files.row_writer import write_rows
 from firstlight.runs.folder import SAMPLE_NOTE
-from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training
 from firstlight.training.build import Parts, build
 from firstlight.translator.run import TranslatorRun
@@ -198,17 +197,6 @@ def test_every_example_of_a_translator_runs(translator: Trained) -> None:
     assert run_examples(TranslatorRun, folder, firstlight=firstlight, run=translator.load()) > 10
 
 
-def test_each_language_can_have_words_of_its_own(word_translator: Trained) -> None:
-    source, target = word_translator.load().tokenizers
-    assert {*source.plain_words()} >= {*MARKS, *NOUNS, *VERBS, "the"}
-    assert {*target.plain_words()} >= {*MARKS, *NOUNS.values(), *VERBS.values(), "das"}
-    assert set(source.words) & set(target.words) == {*MARKS, "Ġ."}
-    data = word_translator.record()["data"]
-    assert (data["source_vocab_size"], data["vocab_size"]) == (source.vocab_size, target.vocab_size)
-    assert "val/bleu" in word_translator.record()["metrics"]
-    assert "val/bleu_beam4" not in word_translator.record()["metrics"]
-
-
 # --- as an object ---
 
 
@@ -249,19 +237,6 @@ def test_cross_attention_is_one_distribution_over_the_source_for_each_written_to
     assert found.weights.min() >= 0
     assert not torch.allclose(found.weights[0], found.weights[1], atol=1e-3)
     assert not torch.allclose(found.weights[:, 0], found.weights[:, 1], atol=1e-3)
-
-
-def test_cross_attention_of_a_given_translation_sees_no_later_word(word_translator: Trained) -> None:
-    loaded = word_translator.load()
-    written = loaded.tokenizers.target.encode_batch(["das kleine Haus mag ein Auto", "das alte Haus"])
-    short = loaded.cross_attention(TEXT, written[0].tolist()[:3])
-    long = loaded.cross_attention(TEXT, written[0].tolist())
-    assert short.written == ["das", "kleine", "Haus", "[END]"]
-    assert long.written == ["das", "kleine", "Haus", "mag", "ein", "Auto", "[END]"]
-    assert short.source == TEXT.split()
-    torch.testing.assert_close(short.weights, long.weights[:, :, :4])
-    other = loaded.cross_attention(TEXT, written[1].tolist())
-    assert not torch.allclose(short.weights[:, :, 2], other.weights[:, :, 2], atol=1e-4)
 
 
 # --- predict.py ---
@@ -420,82 +395,7 @@ def test_a_mistake_in_evaluate_is_one_line(
     assert sorted((translator.run / "evaluate").glob("*")) == before
 
 
-def test_a_translator_does_not_continue_a_text(translator: Trained, scripts: Scripts) -> None:
-    done = scripts.run("generate", str(translator.run), "--prompt", "the")
-    assert_one_line(done, "is a translator; use `python src/predict.py`, or name another run")
-
-
-def test_there_is_no_baseline_for_translation(scripts: Scripts) -> None:
-    done = scripts.run("baseline", "--task", "translation")
-    assert_one_line(done, "--task translation: there is no baseline for its data")
-    assert not list(scripts.folder.iterdir())
-
-
-# --- starting from another run ---
-
-OTHER_NOUNS = {"zebra": "Zebra", "apple": "Apfel", "dog": "Hund"}
-
-
-@pytest.fixture
-def other_pairs(tmp_path: Path) -> Path:
-    """Return the path of pairs that share only some words with the others."""
-    rng = np.random.default_rng(9)
-    pairs = [
-        (f"an old {noun} is here .", f"der alte {OTHER_NOUNS[noun]} da .") for noun in rng.choice([*OTHER_NOUNS], 80)
-    ]
-    return write_pairs(tmp_path / "other", {"train": pairs, "validation": pairs[:5], "test": pairs[5:9]})
-
-
-@pytest.mark.slow  # 0.5 s; test_initialize.py tests it of a text
-def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
-    word_translator: Trained, other_pairs: Path, scripts: Scripts
-) -> None:
-    options = [*QUICK, *WORDS, f"data.path={other_pairs}", "train=false", "test=false"]
-    with kept_parts() as parts:
-        done = scripts.run("train", *options, f"init_from={word_translator.run}")
-        assert done.returncode == 0, done.stderr
-        scripts.train(*options)
-    module, untouched = (part.module.state_dict() for part in parts)
-    given = word_translator.load()
-    shared = {"source": {*MARKS, "Ġold", "Ġdog", "Ġ."}, "target": {*MARKS, "Ġalte", "ĠHund", "Ġ."}}
-    for side, name in (("source", "source_embedding"), ("target", "embedding"), ("target", "head")):
-        theirs = getattr(given.tokenizers, side).words
-        ours = getattr(parts[0].data.encoded.tokenizers, side).words
-        assert set(theirs) & set(ours) == shared[side]
-        assert [theirs.index(word) for word in shared[side]] != [ours.index(word) for word in shared[side]]
-        weight, before = module[f"network.{name}.weight"], untouched[f"network.{name}.weight"]
-        trained = given.network.get_submodule(name).weight
-        for row, word in enumerate(ours):
-            expected = trained[theirs.index(word)] if word in shared[side] else before[row]
-            assert torch.equal(weight[row], expected), (name, word)
-    query = "encoder.0.self_attention.query.weight"
-    assert torch.equal(module[f"network.{query}"], given.network.state_dict()[query])
-    assert "weights copied; not copied: none" in done.stdout
-
-
 # --- mistakes ---
-
-
-GOOD = (["a dog"] * 20, ["ein Hund"] * 20)
-
-
-@pytest.mark.parametrize(
-    ("sources", "targets", "message"),
-    [
-        (["a dog"] * 21, GOOD[1], "train.en:21: "),
-        (["a dog", " \t", *["a dog"] * 18], GOOD[1], "train.en:2: column en is empty; fill it in, or remove the pair"),
-    ],
-    ids=["more sources", "empty source"],
-)
-def test_lines_that_are_no_pairs_are_named(
-    sources: list[str], targets: list[str], message: str, scripts: Scripts
-) -> None:
-    """test_parallel.py and test_sentence_pairs.py test the messages for both sides."""
-    (scripts.folder / "pairs").mkdir()
-    for ending, lines in (("en", sources), ("de", targets)):
-        (scripts.folder / f"pairs/train.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    done = scripts.run("train", "task=translation", "data.path=pairs")
-    assert_one_line(done, f"pairs/{message}")
 
 
 MISTAKES = {

@@ -102,13 +102,6 @@ def test_all_pairs_are_encoded_split_after_split_in_their_order(write, folder):
         assert found == [(row["en"], row["de"]) for row in rows(count, word)]
 
 
-def test_ids_have_no_marks(write, folder):
-    write(train=[{"en": "[BEGIN] A [PAD]", "de": "Ein [END] [UNK]"}] * 11)
-    encoded = encode_folder(folder, tokenizer=PIECES)
-    assert encoded.source.ids.min() >= 4
-    assert encoded.target.ids.min() >= 4
-
-
 def test_the_columns_may_have_other_names_and_the_other_direction(write, folder):
     write(train=[{"id": 7, **row} for row in rows(23)])
     there = encode_folder(folder)
@@ -141,19 +134,6 @@ def test_a_side_without_a_text_is_refused_with_its_place(write, folder, side, va
     with pytest.raises(UserError, match=f"^{folder}/validation.jsonl:5: column {side} {message}$"):
         encode_folder(folder)
     assert cached(folder) == []
-
-
-def test_text_files_are_encoded_as_rows_are(write, folder, tmp_path):
-    write(train=rows(23), test=rows(5, "Ut"))
-    texts = tmp_path / "texts"
-    texts.mkdir()
-    for split, pairs in {"train": rows(23), "test": rows(5, "Ut")}.items():
-        for ending in ("en", "de"):
-            (texts / f"{split}.{ending}").write_text("".join(row[ending] + "\r\n" for row in pairs), newline="")
-    one, other = encode_folder(folder), encode_folder(texts)
-    assert np.array_equal(one.source.ids, other.source.ids)
-    assert np.array_equal(one.target.offsets, other.target.offsets)
-    assert np.array_equal(one.places, other.places)
 
 
 # --- the vocabulary ---

@@ -26,7 +26,7 @@ from firstlight.translator.data import PairData
 from firstlight.translator.module import Translation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
-from firstlight.translator.translations import Translations, gathered, score
+from firstlight.translator.translations import Translations, gathered
 
 CONTEXT = 13
 PHRASES = [
@@ -133,26 +133,6 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 # --- scores ---
-
-TRANSLATIONS = ["A dog runs through the tall grass.", "Two men are sitting on a red bench .", "The girl sings."]
-REFERENCES = [
-    "A brown dog runs through the high grass.",
-    "Two men are sitting on a bench.",
-    "A girl is singing a song.",
-]
-
-
-def test_the_scores_are_those_of_sacrebleu():
-    found = score(TRANSLATIONS, REFERENCES)
-    assert found.bleu == sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES]).score
-    assert found.chrf == sacrebleu.corpus_chrf(TRANSLATIONS, [REFERENCES]).score
-    assert 0 < found.bleu < found.chrf < 100
-
-
-def test_the_signatures_say_how_it_was_computed():
-    found = score(TRANSLATIONS, REFERENCES)
-    assert re.fullmatch(r"nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+", found.bleu_signature)
-    assert re.fullmatch(r"nrefs:1\|case:mixed\|eff:yes\|nc:6\|nw:0\|space:no\|version:[\d.]+", found.chrf_signature)
 
 
 def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(bench, data, folder) -> None:
