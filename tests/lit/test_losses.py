@@ -38,11 +38,6 @@ def test_even_extreme_logits_have_probabilities(logit: float, outputs: int, dtyp
     assert probabilities(logits).sum().item() == pytest.approx(1, abs=0.01)
 
 
-def test_one_logit_means_what_two_mean() -> None:
-    logits = logits_of(1)
-    assert_close(probabilities(logits), probabilities(as_two(logits)))
-
-
 # --- the loss for two classes ---
 
 

@@ -15,7 +15,6 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights, build_attention
 from firstlight.networks.block import build_block
-from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.masks import masked_softmax
 from firstlight.networks.variants import Positions
@@ -263,20 +262,6 @@ def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
     )
     hidden = make_hidden(2, 7, 15)
     assert_close(path(grouped)(hidden, is_causal=is_causal), path(complete)(hidden, is_causal=is_causal))
-
-
-@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
-@pytest.mark.parametrize("num_key_value_heads", [1, 2])
-@torch.no_grad()
-def test_grouped_heads_with_a_cache_agree_with_those_without(num_key_value_heads: int, positions: Positions) -> None:
-    torch.manual_seed(0)
-    options = {"dim": 15, "num_heads": 4, "head_dim": 6, "positions": positions}
-    config = make_config(**options, num_key_value_heads=num_key_value_heads)
-    attention, hidden, cache = build_attention(config).double(), make_hidden(2, 7, 15), LayerCache(capacity=11)
-    read = [attention(hidden[:, :3], is_causal=True, cache=cache)]
-    read += [attention(hidden[:, place : place + 1], cache=cache) for place in range(3, 7)]
-    assert cache.keys.shape == (2, num_key_value_heads, 11, 6)
-    assert_close(torch.cat(read, dim=1), attention(hidden, is_causal=True))
 
 
 @pytest.mark.parametrize("positions", [Positions.none, Positions.relative])

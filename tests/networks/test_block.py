@@ -203,10 +203,7 @@ def test_dropout_can_leave_out_the_output_of_attention_as_in_post_5() -> None:
         config = make_config(dropout=0.5, attention_output_dropout=attention_output_dropout)
         block = build_block(config, cross_attention=True)
         torch.nn.init.ones_(block.feed_forward.contract.bias)
-        for sublayer, arguments in (
-            (block.self_attention, {}),
-            (block.cross_attention, {"memory": hidden}),
-            (block.feed_forward, {}),
-        ):
+        layers = {block.self_attention: {}, block.cross_attention: {"memory": hidden}, block.feed_forward: {}}
+        for sublayer, arguments in layers.items():
             varies = not torch.equal(sublayer(hidden, **arguments), sublayer(hidden, **arguments))
             assert varies == (attention_output_dropout or sublayer is block.feed_forward)

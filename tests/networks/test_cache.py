@@ -92,6 +92,7 @@ def test_a_cleared_cache_never_reads_what_it_has_forgotten(options: dict[str, ob
         {"positions": Positions.learned, "tie_embeddings": True, "head_bias": False},
         {"positions": Positions.none, "norm": Norm.none, "residual": False, "head_dim": 7, "num_heads": 1},
         {"num_loops": 3},
+        {"num_heads": 4, "num_key_value_heads": 2, "positions": Positions.rotary},
         {"causal_convolution": 2},
         {"causal_convolution": 7, "norm": Norm.pre, "feed_forward": FeedForwardKind.none},
         {**LOOPED_AND_CONVOLVED, "positions": Positions.rotary},

@@ -274,19 +274,10 @@ class Training(LightningModule):
 
     def _evaluate(self, batch: Any, stage: str) -> dict[str, Tensor]:
         outputs, weight = self.measure(batch)
-        self.log_loss(stage, outputs["loss"], weight)
-        return outputs
-
-    def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
-        """Log the loss of a batch as part of the mean over an evaluation.
-
-        Args:
-            stage: `val` or `test`.
-            loss: The mean loss of the batch, a scalar.
-            count: The weight of the batch: its number of texts or tokens.
-        """
         # The weight is a float, because Lightning averages integers over processes to an integer.
-        self.log(f"{stage}/loss", loss, batch_size=float(count), on_epoch=True, prog_bar=True, sync_dist=True)  # type: ignore[arg-type]
+        options: Any = {"batch_size": float(weight), "on_epoch": True, "prog_bar": True, "sync_dist": True}
+        self.log(f"{stage}/loss", outputs["loss"], **options)
+        return outputs
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """Return the optimizer and its schedule, which is updated at every step."""

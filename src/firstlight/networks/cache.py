@@ -20,10 +20,6 @@ class RecentCache:
         self.vectors = both[:, -count:]
         return both
 
-    def clear(self) -> None:
-        """Delete the vectors."""
-        self.vectors = None
-
     def select(self, rows: Tensor) -> None:
         """Keep some rows of the batch; see `KeyValueCache.select`."""
         if self.vectors is not None:
@@ -90,8 +86,7 @@ class LayerCache:
     def clear(self) -> None:
         """Delete the tokens. Their memory stays allocated."""
         self.length = 0
-        self.before_attention.clear()
-        self.before_feed_forward.clear()
+        self.before_attention, self.before_feed_forward = RecentCache(), RecentCache()
 
     def _chosen(self, old: Tensor, rows: Tensor) -> Tensor:
         """Return some rows of a buffer. Only the part in use is copied."""
