@@ -55,19 +55,6 @@ def same(value: object, written: str) -> bool:
     return str(value) == written or str(value).lower() == written
 
 
-def test_the_best_come_first_and_what_is_not_counted_comes_last_with_its_reason(logs: Path) -> None:
-    table = firstlight.list_runs(str(logs))
-    assert [Path(folder).name for folder in table["folder"]] == [
-        *("one", "small-1", "small-2", "then", "tiny-1", "tiny-2", "failed", "now"),
-    ]
-    assert table["rank"].tolist()[:6] == [1, 1, 1, 2, 3, 3]
-    assert table["rank"].isna().tolist() == [False] * 6 + [True] * 2
-    assert table["status"].tolist()[6:] == ["failed", "unreadable"]
-    failed, unreadable = table["reason"].tolist()[6:]
-    assert failed == "RunError: the loss is nan"
-    assert unreadable.startswith("metrics.json is cut short")
-
-
 def test_numbers_are_numbers_whatever_their_values(logs: Path) -> None:
     table = firstlight.list_runs(logs)
     for name in ("dropout", "value", "group_mean", "group_sd", "test/accuracy", "val/loss", "fit_seconds"):

@@ -11,7 +11,7 @@ from typing import Any
 from firstlight.figures import style
 from firstlight.lab.reports import page as module
 from firstlight.lab.reports.boards import boards
-from firstlight.lab.reports.page import as_script, content, libraries, pack, page, ranked
+from firstlight.lab.reports.page import as_script, content, libraries, pack, page
 from firstlight.runs.summary import Confusion, Curve, Run
 from run_folders import a_row, falls
 
@@ -54,36 +54,6 @@ def test_the_colours_are_those_of_the_figures() -> None:
     assert tuple(re.findall(r"#\w+", palette[1])) == style.PALETTE
 
 
-def test_single_runs_are_ranked_across_groups_and_those_that_do_not_count_come_last() -> None:
-    runs = [
-        a_row("a", 0.2),
-        a_row("b", 0.9, keys={"seed": 2}),
-        a_row("c", 0.6, keys={"model": "small"}),
-        a_row("d", keys={"model": "small", "seed": 2}, status="failed", why="no", metrics={}),
-    ]
-    (board,) = boards(runs, falls)
-    assert [run.folder for run in ranked(board)] == ["b", "c", "a", "d"]
-    written = content_of(*runs)["boards"][0]["runs"]
-    assert [(run["folder"], run["rank"]) for run in written] == [("b", 1), ("c", 2), ("a", 3), ("d", None)]
-    assert written[3]["why"] == "no"
-    groups = content_of(*runs)["boards"][0]["groups"]
-    assert groups[written[0]["group"]]["name"] == "tiny"
-    assert groups[written[1]["group"]]["name"] == "small"
-
-
-def test_each_cell_of_a_group_has_what_it_is_sorted_by() -> None:
-    runs = [
-        a_row("a", 0.25, parameters=7, metrics={METRIC: 0.25, "test/loss": 3.0}),
-        a_row("b", keys={"model": "small"}),
-    ]
-    board = content_of(*runs)["boards"][0]
-    for group in board["groups"]:
-        assert len(group["sort"]) == len(group["cells"]) == len(board["headers"])
-    by_header = dict(zip(board["headers"], board["groups"][1]["sort"], strict=True))
-    assert (by_header["rank"], by_header[METRIC], by_header["test/loss"], by_header["parameters"]) == (2, 0.25, 3, 7)
-    assert (by_header["model"], by_header["best run"]) == ("tiny", "a")
-
-
 def test_curves_of_the_same_moments_share_them_and_what_is_no_number_is_null() -> None:
     moments = ([1, 2, 3], [0.12, 0.24, 0.36])
     curves = {
@@ -117,22 +87,3 @@ def test_matrices_and_texts_are_those_of_the_best_runs(monkeypatch: Any) -> None
     assert [run["texts"] for run in written] == ["t", "t", None]
     assert [run["confusion"] is None for run in written] == [False, False, True]
     assert written[0]["confusion"] == {"classes": ["x", "y"], "counts": [[1, 2], [3, 4]]}
-
-
-def test_the_direction_of_every_metric_and_all_that_does_not_count_are_in_the_page() -> None:
-    curve = {"train/loss": Curve([1], [1.0], [1.0])}
-    broken = Run("f", "unreadable", why="metrics.json is empty")
-    written = content_of(a_row("a", curves=curve), broken)
-    assert written["falls"] == {"train/loss": True, METRIC: False}
-    assert written["left"] == [
-        {"folder": "f", "task": None, "data": "–", "status": "unreadable", "why": "metrics.json is empty"}
-    ]
-
-
-def test_a_run_on_generated_data_is_marked_by_its_name_and_its_data() -> None:
-    (board,) = content_of(a_row("a", source="sample"))["boards"]
-    assert board["isSample"]
-    assert "GENERATED SAMPLE" in board["name"]
-    (run,) = board["runs"]
-    assert (run["isSample"], run["data"]) == (True, "GENERATED SAMPLE")
-    assert run["label"].startswith("[generated sample]")

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,6 @@ from firstlight.classifier.insight import attributions
 from firstlight.classifier.panel import ClassifierPanel, of_words
 from firstlight.commands import playground
 from firstlight.errors import UserError
-from firstlight.generator import panel as generator
 from firstlight.generator.insight import next_tokens
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
@@ -45,8 +42,6 @@ from tests_support import Done, Scripts
 REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."
 SENTENCE = "There is a lamp in the garden."
 SCRIPT = "<script>alert('x')</script>"
-# All generators have the same panel. tests/text/test_text_tokenizers.py tests their tokenizers.
-OF_WORDS = pytest.param("review_text", marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +81,9 @@ def words_in(html: str) -> list[str]:
         ([], "the request must be a JSON object"),
         ({"text": 7}, "text=7 must be a text"),
         ({"seed": "7"}, "seed='7' must be a number"),
-        ({"seed": True}, "seed=True must be a number"),
         ({"seed": float("nan")}, "seed=nan must be a number"),
         ({"seed": 3.5}, "seed=3.5 must be a whole number"),
         ({"seed": 10**400}, "seed, a number of 401 digits, must be between 3 and 11"),
-        ({"seed": -(10**400)}, "seed, a number of 401 digits, must be between 3 and 11"),
-        ({"seed": 12}, "seed=12 must be between 3 and 11"),
         ({"seed": 2}, "seed=2 must be between 3 and 11"),
     ],
 )
@@ -100,13 +92,6 @@ def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> No
         asked = Inputs(values)
         asked.text("text")
         asked.integer("seed", 3, 11)
-
-
-def test_an_empty_field_has_its_default() -> None:
-    asked = Inputs({"seed": None, "top_k": "", "low": 3, "high": 11})
-    assert [asked.integer(name, 3, 11, 5) for name in ("seed", "top_k", "none")] == [5, 5, 5]
-    assert [asked.integer(name, 3, 11) for name in ("low", "high", "none")] == [3, 11, None]
-    assert asked.text("none") == ""
 
 
 def test_a_text_is_cut_where_it_matters_least() -> None:
@@ -177,31 +162,24 @@ def test_a_view_is_of_one_map_and_one_head_or_their_mean(asked: dict[str, int], 
 # --- classifiers ---
 
 
-@pytest.mark.parametrize("task", ["sentiment", pytest.param("stars", marks=pytest.mark.slow)])  # 2 s; more classes
-def test_a_review_has_the_probabilities_that_the_run_predicts(panel, task: str) -> None:
-    html, predicted = panel(task).answer(Inputs({"text": REVIEW})), panel(task).run.predict(REVIEW)
+def test_a_review_has_the_probabilities_that_the_run_predicts(panel) -> None:
+    html, predicted = panel("stars").answer(Inputs({"text": REVIEW})), panel("stars").run.predict(REVIEW)
     shares = [float(width) / 100 for width in re.findall(r"width:([\d.]+)%\"></span>", html)]
     assert shares == pytest.approx(list(predicted.probabilities.values()), abs=1e-4)
-    assert re.findall(r'data-label="([^"]*)"', html) == panel(task).run.class_names
+    assert re.findall(r'data-label="([^"]*)"', html) == panel("stars").run.class_names
     assert re.search(r'data-label="([^"]*)" aria-pressed="true"', html)[1] == predicted.label
     mean = sum(i * share for i, share in enumerate(predicted.probabilities.values(), start=1))
-    assert (f"{mean:.1f} stars on average" in html) == (task == "stars")
+    assert f"{mean:.1f} stars on average" in html
 
 
 @pytest.mark.slow  # 17 s: the server imports Captum; test_insight.py tests the attributions
 def test_words_are_shaded_for_the_class_that_is_asked_about(panel) -> None:
-    run = panel("stars").run
-    for label in run.class_names:
-        html = panel("stars").answer(Inputs({"text": REVIEW, "label": label}))
-        why = attributions(run, REVIEW, label)
-        assert words_in(html) == why.words
-        largest = np.abs(why.scores).max()
-        expected = [markup.shade(score, largest) for score in why.scores]
-        assert re.findall(r"--shade:([^\"]*)\"", html) == expected
-        assert re.search(r'data-label="([^"]*)" aria-pressed="true"', html)[1] == label
-        assert f"<b>{label}</b>, by {why.method}" in html
-    of_another_run = panel("stars").answer(Inputs({"text": REVIEW, "label": "positive"}))
-    assert of_another_run == panel("stars").answer(Inputs({"text": REVIEW}))
+    html = panel("stars").answer(Inputs({"text": REVIEW, "label": "2 stars"}))
+    why = attributions(panel("stars").run, REVIEW, "2 stars")
+    assert words_in(html) == why.words
+    largest = np.abs(why.scores).max()
+    assert re.findall(r"--shade:([^\"]*)\"", html) == [markup.shade(score, largest) for score in why.scores]
+    assert f"<b>2 stars</b>, by {why.method}" in html
 
 
 def test_the_classes_alone_are_what_the_whole_answer_begins_with(panel) -> None:
@@ -276,17 +254,14 @@ def written(panel: GeneratorPanel, prompt: str, **asked: Any) -> tuple[list[dict
     return events, [token for event in events for token in event.get("tokens", [])]
 
 
-@pytest.mark.parametrize("task", ["shakespeare", OF_WORDS])
-def test_the_text_is_what_the_run_writes_with_that_seed(panel, task: str) -> None:
-    run, prompt = panel(task).run, "the good "
+def test_the_text_is_what_the_run_writes_with_that_seed(panel) -> None:
+    run, prompt = panel("shakespeare").run, "the good "
     asked = {"tokens": 97, "temperature": 0.7, "top_k": 5, "top_p": 0.9, "seed": 3}
-    events, tokens = written(panel(task), prompt, **asked)
-    if task == "shakespeare":
-        text = events[0]["begin"] + "".join(token["text"] for token in tokens)
-        assert text == run.generate(prompt, **asked)
-        assert events[-1]["end"]["characters"] == 97 == len(tokens)
-        assert tokens != written(panel(task), prompt, **(asked | {"seed": 4}))[1]
-    assert tokens == written(panel(task), prompt, **asked)[1]
+    events, tokens = written(panel("shakespeare"), prompt, **asked)
+    assert events[0]["begin"] + "".join(token["text"] for token in tokens) == run.generate(prompt, **asked)
+    assert events[-1]["end"]["characters"] == 97 == len(tokens)
+    assert tokens == written(panel("shakespeare"), prompt, **asked)[1]
+    assert tokens != written(panel("shakespeare"), prompt, **(asked | {"seed": 4}))[1]
 
 
 def test_the_first_candidates_are_what_may_follow_the_prompt(panel) -> None:
@@ -300,8 +275,6 @@ def test_the_first_candidates_are_what_may_follow_the_prompt(panel) -> None:
 
 
 def test_at_temperature_0_the_likeliest_is_always_written(panel) -> None:
-    of = panel("shakespeare").writing
-    assert [of(Inputs({"temperature": each})).greedy for each in (0, 0.05)] == [True, False]
     _, greedy = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=0)
     _, top_1 = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=2, top_k=1)
     assert [token["text"] for token in greedy] == [token["text"] for token in top_1]
@@ -321,23 +294,6 @@ def test_candidates_say_with_what_probability_they_were_drawn(panel) -> None:
     assert len({int(np.argmax([each[3] for each in token["candidates"]])) for token in tokens}) > 1
 
 
-def test_a_token_that_is_not_among_the_likeliest_is_a_candidate_too(panel) -> None:
-    _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=83, temperature=5)
-    lengths = {len(token["candidates"]) for token in tokens}
-    assert lengths == {10, 11}
-    for token in tokens:
-        (name,) = (name for name, _, _, is_drawn in token["candidates"] if is_drawn)
-        assert name == token["text"].replace("\n", "⏎").replace(" ", "␣")
-
-
-def test_every_part_takes_the_same_time(panel, monkeypatch) -> None:
-    monkeypatch.setattr(generator, "time", SimpleNamespace(monotonic=count().__next__))  # each call adds a second
-    monkeypatch.setattr(generator, "CHUNK_SECONDS", 3.5)
-    events, _ = written(panel("shakespeare"), "The", tokens=31)
-    assert [list(event) for event in events] == [["begin", "notes"], *[["tokens"]] * 8, ["end"]]
-    assert [len(event["tokens"]) for event in events[1:-1]] == [*[4] * 7, 3]
-
-
 def test_a_run_of_names_writes_one_after_the_other(panel) -> None:
     events, tokens = written(panel("names"), "ma", tokens=100, seed=5)
     begins = [event["begin"] for event in events if "begin" in event]
@@ -351,12 +307,6 @@ def test_a_run_of_names_writes_one_after_the_other(panel) -> None:
     assert names.split("\n")[1].strip() == panel("names").run.generate("ma", tokens=90, seed=6).strip(), "the next seed"
 
 
-def test_not_more_than_some_names_are_written(panel, monkeypatch) -> None:
-    monkeypatch.setattr(generator, "MOST_DOCUMENTS", 3)
-    events, _ = written(panel("names"), "", tokens=2000)
-    assert sum("begin" in event for event in events) == 3
-
-
 def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
     events, _ = written(panel("shakespeare"), "x" * 90_000 + "the end", tokens=1)
     assert events[0]["begin"].endswith("xthe end")
@@ -365,38 +315,16 @@ def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
     assert any("the network sees only the last 61" in note for note in events[0]["notes"])
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"tokens": 2001},
-        {"tokens": 0},
-        {"temperature": -1},
-        {"temperature": 6},
-        {"top_k": 0},
-        {"top_p": 0},
-        {"seed": -1},
-    ],
-)
+@pytest.mark.parametrize("asked", [{"tokens": 2001}, {"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"seed": -1}])
 def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
     with pytest.raises(BadInputError, match=rf"{next(iter(asked))}=\S+ must be between"):
         panel("shakespeare").writing(Inputs(asked))
 
 
-@pytest.mark.parametrize(
-    ("task", "example"),
-    [
-        *(("names", "ma"), ("shakespeare", "ROMEO."), ("stars", None)),
-        pytest.param("review_text", "do not", marks=pytest.mark.slow),  # its training is only for this test
-    ],
-)
-def test_examples_suit_the_run(panel, task: str, example: str | None) -> None:
-    assert (example or classifier.EXAMPLES[0]) in panel(task).examples()
-
-
-@pytest.mark.parametrize("task", ["names", "shakespeare"])
-def test_the_vocabulary_of_a_generator_has_all_tokens_of_its_examples(panel, task: str) -> None:
+@pytest.mark.parametrize(("task", "example"), [("names", "ma"), ("shakespeare", "ROMEO.")])
+def test_examples_suit_the_run_whose_vocabulary_has_all_their_tokens(panel, task: str, example: str) -> None:
     examples = panel(task).examples()
-    assert len({*examples}) == 3
+    assert (example in examples, len({*examples})) == (True, 3)
     assert not any("unknown" in note for text in examples for note in panel(task).run.read(text, Writing()).notes)
 
 
@@ -427,9 +355,8 @@ def test_markup_that_a_translator_writes_is_text(panel, monkeypatch) -> None:
     assert f'class="verdict translation">{markup.escape(SCRIPT)}</p>' in html
 
 
-@pytest.mark.parametrize("text", ["the garden " * 5000, "x" * 10_000, "a b " * 30 + "x" * 3000])
-def test_a_sentence_beyond_the_context_is_cut_and_said(panel, text: str) -> None:
-    run = panel("translation").run
+def test_a_sentence_beyond_the_context_is_cut_and_said(panel) -> None:
+    run, text = panel("translation").run, "the garden " * 5000
     (note,) = run.cut_notes(text[:10_000])
     assert "more than 61 tokens, the most that the run reads" in note
     html = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
@@ -552,22 +479,17 @@ def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) ->
     ("path", "values", "headers", "status", "says"),
     [
         ("/runs/4/answer", {}, {}, 404, ""),
-        ("/runs/0/write", {}, {}, 404, ""),
         ("/runs/2/answer", {}, {}, 404, ""),
         ("/runs/0/answer", {}, {"Host": "evil.test"}, 400, "Invalid host"),
         ("/runs/0/answer", {"text": "good book"}, {"Content-Type": "text/plain"}, 400, "application/json"),
-        ("/runs/0/answer", b"{", {}, 400, "not valid JSON"),
         ("/runs/0/answer", b"[" * 100_000, {}, 400, "not valid JSON"),
-        ("/runs/0/answer", [], {}, 400, "JSON object"),
         ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must be between"),
         ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
         ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "not valid JSON"),
         ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; must be a number"),
         ("/runs/0/answer", {"text": "good \ud800 book"}, {}, 200, "book"),
         ("/runs/0/answer", {"text": "good book " * 10_000}, {}, 200, "only its first 10,000 characters"),
-        ("/runs/3/answer", {"text": "a " * 70 + "\ud800" * 70}, {}, 200, "verdict"),
         ("/runs/2/write", {"text": "\ud800", "tokens": 1}, {}, 200, '{"begin": "?"'),
-        ("/runs/2/write", {"seed": "\ud800"}, {}, 400, "seed="),
     ],
 )
 def test_bad_input_is_answered_in_words(address: str, path, values, headers, status: int, says: str) -> None:
@@ -674,7 +596,7 @@ def test_what_we_got_wrong_is_said_without_a_traceback(panel, monkeypatch) -> No
     assert (status, "secret" in body) == (500, False)
 
 
-@pytest.mark.parametrize("task", ["stars", "names", "translation", OF_WORDS])
+@pytest.mark.parametrize("task", ["stars", "names", "translation"])
 def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
     panel(task).warm_up()
 
@@ -768,17 +690,6 @@ def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
     refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
     refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
     refused(scripts.run("playground", "latest"), "latest: no trained run below logs; .*")
-
-
-def test_a_damaged_checkpoint_is_one_line(scripts: Scripts, trained: Callable[[str], Path], tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    (folder / "checkpoints").mkdir(parents=True)
-    for name in ("metrics.json", "checkpoints/best.ckpt"):
-        (folder / name).write_bytes((trained("sentiment") / name).read_bytes())
-    content = bytearray((folder / "checkpoints" / "best.ckpt").read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    (folder / "checkpoints" / "best.ckpt").write_bytes(content)
-    refused(scripts.run("playground", str(folder), "--port", "0"), ".*best.ckpt.*")
 
 
 def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(

@@ -197,24 +197,6 @@ def judged(run: Path) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
-@pytest.mark.slow  # 0.6 s; tests/data/test_labels.py reads such labels
-def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained, scripts: Scripts) -> None:
-    run = tmp_copy(trained("sentiment"), scripts.folder)
-    reviews = [review for review in plain_reviews(40) if int(review["label"]) != 2]
-    found = []
-    for low, high in (("0", "4"), ("0", "1")):
-        shutil.rmtree(run / "evaluate", ignore_errors=True)
-        lines = [f'"{review["text"]}",{low if int(review["label"]) < 2 else high}' for review in reviews]
-        (scripts.folder / "mine.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
-        done = scripts.run("evaluate", str(run), "--data.path", "mine.csv")
-        assert done.returncode == 0, done.stderr
-        assert f"labels {low}, {high} → negative, positive\n" in done.stdout
-        found.append(judged(run)["metrics"])
-        assert judged(run)["labels"] == {low: "negative", high: "positive"}
-        assert (judged(run)["rows"], judged(run)["left_out"]) == (len(reviews), 0)
-    assert found[0] == found[1]
-
-
 def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
     runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -286,16 +268,6 @@ def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path
     done = scripts.run("evaluate", str(run), "--data.source", "sample", "--split", "validation")
     assert done.returncode == 0, done.stderr
     assert "generated sample" in done.stdout
-
-
-def test_latest_and_best_name_a_run(trained: Trained, scripts: Scripts) -> None:
-    log_dir = str(trained("stars").parents[2])
-    for name in ("latest", "best:val/loss", "best:test/accuracy"):
-        done = scripts.run("predict", name, "--log-dir", log_dir, "--text", "good")
-        assert done.returncode == 0, done.stderr
-    done = scripts.run("predict", "best:val/acuracy", "--log-dir", log_dir, "--text", "good")
-    assert done.returncode == 2
-    assert f"masked language model below {log_dir} has this metric; there are test/accuracy" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from browser import Opened, a_browser, open_file
-from firstlight.commands import report as module
 from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
@@ -122,15 +121,6 @@ def test_the_terminal_has_the_best_groups_and_where_the_files_are(logs: Path) ->
     assert "the numbers say nothing about real data" in stdout
 
 
-def test_more_groups_than_the_terminal_shows_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(tmp_path)
-    monkeypatch.setattr(module, "GROUPS_ON_TERMINAL", 2)
-    done = report(tmp_path, ".")
-    assert "… and 4 more groups in the files" in done.stdout
-    assert "small" in done.stdout
-    assert not [line for line in done.stdout.splitlines() if line.startswith("│") and "tfidf" in line]
-
-
 def test_group_by_and_metric_choose_what_is_grouped_and_what_ranks(tmp_path: Path) -> None:
     fill(tmp_path / "logs")
     done = report(tmp_path, "logs", "--group-by", "model", "--metric", "val/loss")
@@ -217,13 +207,9 @@ def test_two_runs_are_compared_on_the_terminal_and_on_a_page(tmp_path: Path) -> 
 def test_the_page_of_two_runs_draws_their_curves_on_one_axis(browser: Any, tmp_path: Path) -> None:
     for name, scale in (("a", 1.0), ("b", 0.5)):
         make_run(tmp_path / "logs", name, model=name, lines=a_history(7, scale))
-    assert report(tmp_path, "logs", "--compare", "logs/a", "logs/b").returncode == 0
-    found = open_file(browser, tmp_path / "logs" / "compare.html", width=390)
-    found.page.wait_for_selector("body[data-drawn]")
-    assert (found.errors, found.foreign) == ([], [])
-    assert [line["name"] for line in traces(found.page, "curves-steps")] == ["a · run A", "b · run B"]
-    assert found.page.evaluate("document.documentElement.scrollWidth") <= 390
-    found.page.close()
+    page = reported(browser, tmp_path, "logs", "--compare", "logs/a", "logs/b", width=390).page
+    assert [line["name"] for line in traces(page, "curves-steps")] == ["a · run A", "b · run B"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 A = "logs/sweeps/grid/dropout-0_model-tiny_seed-1"
@@ -328,6 +314,16 @@ def stars(opened: Opened) -> Any:
     return opened.page
 
 
+def reported(browser: Any, home: Path, *arguments: str, width: int = 1200) -> Opened:
+    """Make a report, and open its page, which must show no error and request nothing."""
+    done = report(home, *arguments)
+    assert done.returncode == 0, done.stderr
+    found = open_file(browser, home / done.stdout.splitlines()[-1].split()[-1], width=width)
+    found.page.wait_for_selector("#left table, body[data-drawn]")
+    assert (found.errors, found.foreign) == ([], [])
+    return found
+
+
 def texts(page: Any, selector: str) -> list[str]:
     return [text.strip() for text in page.locator(selector).all_inner_texts()]
 
@@ -378,17 +374,11 @@ def test_the_page_opens_without_an_error_or_a_request(opened: Opened) -> None:
     assert texts(opened.page, "#tabs button") == ["stars (10)", "names (GENERATED SAMPLE) (1)"]
 
 
-def test_the_header_says_what_is_compared(stars: Any) -> None:
+def test_the_page_opens_with_its_findings_and_what_is_compared(stars: Any) -> None:
     header = stars.locator("header").inner_text()
     assert "10 of 12 runs are counted, 2 are not" in header
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", header)
-    assert "stars by val/accuracy (higher is better)" in header
-    overview = texts(stars, "#overview tbody tr")
-    assert re.findall("names|stars|GENERATED SAMPLE", " ".join(overview)) == ["stars", "names", "GENERATED SAMPLE"]
-    assert "0.53 ± 0.13" in overview[0]
-
-
-def test_the_page_opens_with_its_findings(stars: Any) -> None:
+    assert "0.53 ± 0.13" in texts(stars, "#overview tbody tr")[0]
     stars_finding, names_finding = texts(stars, "#findings li")
     assert stars_finding.startswith("stars: small beats tiny by 16.0 ± 0.0 points; dropout is")
     assert names_finding == "names (GENERATED SAMPLE): val/loss is 2.25 over 1 seed; one seed has no interval."
@@ -465,15 +455,10 @@ def test_every_plot_is_seen(stars: Any) -> None:
     for plot in ("curves-steps", "curves-seconds", "parameters", "compute", "heat"):
         box = stars.locator(f"#{plot} .main-svg").first.bounding_box()
         assert box is not None
-        assert box["width"] > 400
-        assert box["height"] > 150
-    assert stars.locator("#curves-steps .scatterlayer .js-line").count() == 9
-    assert stars.locator("#parameters .scatterlayer .point").count() == 9
-    assert stars.locator("#heat .heatmaplayer image").count() == 1
-    assert stars.locator("#parallel .axis-title, #parallel .axis-heading").count() >= 3
-    assert stars.locator("#confusion .heatmaplayer image").count() == 4
-    assert "step" in stars.locator("#curves-steps").inner_text()
-    assert "time since the start of the fit (s)" in stars.locator("#curves-seconds").inner_text()
+        assert (box["width"] > 400, box["height"] > 150) == (True, True)
+    drawn = ("curves-steps .scatterlayer .js-line", "parameters .scatterlayer .point", "heat .heatmaplayer image",
+             "confusion .heatmaplayer image")  # fmt: skip
+    assert [stars.locator(f"#{each}").count() for each in drawn] == [9, 9, 1, 4]
 
 
 def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(stars: Any) -> None:
@@ -487,10 +472,8 @@ def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(s
 
 def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: Any) -> None:
     for plot, front in {"parameters": [503, 20_011], "compute": [2e9, 3e9, 6e10, 9e10]}.items():
-        layout = stars.evaluate(
-            f"(({{xaxis, yaxis}}) => [xaxis.type, yaxis.type])(document.getElementById('{plot}').layout)"
-        )
-        assert layout == ["log", "log"]
+        layout = stars.evaluate(f"document.getElementById('{plot}').layout")
+        assert (layout["xaxis"]["type"], layout["yaxis"]["type"]) == ("log", "log")
         (line,) = (trace for trace in traces(stars, plot) if trace.get("meta") == "front")
         assert line["x"] == front
         assert line["y"] == sorted(line["y"])
@@ -503,18 +486,15 @@ def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: A
 
 
 def test_the_heat_map_has_the_means_of_any_two_keys(stars: Any) -> None:
-    stars.locator("#heat-x").select_option("dropout")
-    redrawn(stars, lambda: stars.locator("#heat-y").select_option("seed"))
-    redrawn(stars, lambda: stars.locator("#heat-x").select_option("model"))
+    stars.locator("#heat-x").select_option("model")
     redrawn(stars, lambda: stars.locator("#heat-y").select_option("dropout"))
     (trace,) = traces(stars, "heat")
-    ticks = stars.evaluate(
-        "(({xaxis, yaxis}) => [xaxis.ticktext, yaxis.ticktext])(document.getElementById('heat').layout)"
+    layout = stars.evaluate("document.getElementById('heat').layout")
+    assert (layout["xaxis"]["ticktext"], layout["yaxis"]["ticktext"]) == (
+        *(["small", "tfidf", "tiny"], ["0", "0.2", "–"]),
     )
-    assert ticks == [["small", "tfidf", "tiny"], ["0", "0.2", "–"]]
     expected = [[0.53, None, 0.31], [0.47, None, 0.37], [None, 0.43, None]]
-    for row, means in zip(trace["z"], expected, strict=True):
-        assert [None if value is None else pytest.approx(value) for value in row] == means
+    assert [[value and round(value, 6) for value in row] for row in trace["z"]] == expected
     redrawn(stars, lambda: stars.locator("#heat-y").select_option("model"))
     assert "Choose two different keys" in stars.locator("#heat").inner_text()
 
@@ -526,9 +506,7 @@ def test_the_metric_is_drawn_against_a_learning_rate_with_a_line_for_each_width(
         keys = (f"model.dim={dim}", f"model.parametrization={kind}", f"optimizer.lr={rate}")
         name = "_".join((*keys, str(seed)))
         make_run(tmp_path, name, *keys, seed=seed, optimized_metric="val/loss", metrics={"val/loss": loss})
-    assert report(tmp_path, ".").returncode == 0
-    found = open_file(browser, tmp_path / "report.html")
-    found.page.wait_for_selector("body[data-drawn]")
+    found = reported(browser, tmp_path, ".")
     chosen = [found.page.locator(f"#number-{place}").input_value() for place in ("x", "lines", "panels")]
     assert chosen == ["optimizer.lr", "model.dim", "model.parametrization"]
     lines = {(trace["xaxis"], trace["name"]): trace for trace in traces(found.page, "numbers")}
@@ -537,8 +515,6 @@ def test_the_metric_is_drawn_against_a_learning_rate_with_a_line_for_each_width(
     best = {line: trace["x"][trace["marker"]["size"].index(12)] for line, trace in lines.items()}
     assert best == {("x", "dim 32"): 0.01, ("x", "dim 128"): 0.01, ("x2", "dim 32"): 0.01, ("x2", "dim 128"): 0.001}
     assert found.page.evaluate("document.getElementById('numbers').layout.xaxis2.type") == "log"
-    assert found.errors == []
-    found.page.close()
 
 
 def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any) -> None:
@@ -556,14 +532,6 @@ def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars:
     redrawn(stars, lambda: stars.locator("#runs tbody tr", has_text="dropout-0_model-tiny_seed-1").first.click())
     assert stars.locator("#confusion .plot").count() == 1
     assert "#9 · tiny · dropout 0 · seed 1" in stars.locator("#confusion").inner_text()
-
-
-def test_the_colours_can_be_those_of_a_key(stars: Any) -> None:
-    redrawn(stars, lambda: stars.locator("#colour").select_option("model"))
-    lines = traces(stars, "curves-steps")
-    assert len({line["line"]["color"] for line in lines if line["legendgroup"] == "model tiny"}) == 1
-    assert len({line["line"]["color"] for line in lines}) == 2
-    assert sum(line["showlegend"] for line in lines) == 2
 
 
 def test_generated_data_is_marked_in_every_view(opened: Opened) -> None:
@@ -598,25 +566,18 @@ def test_names_of_folders_keys_and_classes_are_text_too(browser: Any, tmp_path: 
     for seed, value in ((1, "<b>x<b>"), (2, "$&'\"")):
         path = make_run(tmp_path, f"{tag}-{seed}", f"+a.{tag}={value}", seed=seed, model=value, task=f"<i>{tag}")
         write_confusion(path, [[1, 2], [3, 4]], ["<u>c</u>", "&amp;"])
-    done = report(tmp_path, ".")
-    assert done.returncode == 0, done.stderr
-    found = open_file(browser, tmp_path / "report.html")
-    found.page.wait_for_selector("body[data-drawn]")
+    found = reported(browser, tmp_path, ".")
     assert found.page.locator("main img, main b, main i, main u").count() == 0
     assert f"{tag}-1" in found.page.locator("#runs").inner_text()
     assert "<u>c</u>" in found.page.locator("#confusion").inner_text()
     assert "<b>x<b>" in found.page.locator("#curves-steps").inner_text()
     assert "<b>x<b>" in found.page.locator("#heat").inner_text()
-    assert (found.errors, found.foreign) == ([], [])
-    found.page.close()
 
 
 def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_path: Path) -> None:
     for seed in range(71):
         make_run(tmp_path, f"seed-{seed}", seed=seed, metrics={METRIC: 0.2 + 0.01 * seed}, lines=a_history(3))
-    assert report(tmp_path, ".").returncode == 0
-    found = open_file(browser, tmp_path / "report.html")
-    found.page.wait_for_selector("body[data-drawn]")
+    found = reported(browser, tmp_path, ".")
     assert "The plots show the best 60 of the 71 filtered runs." in found.page.locator("#drawn").inner_text()
     lines = traces(found.page, "curves-steps")
     assert len(lines) == 60
@@ -626,19 +587,14 @@ def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_
     redrawn(found.page, lambda: found.page.locator("#most").select_option("all"))
     assert len(traces(found.page, "curves-steps")) == 71
     assert len(traces(found.page, "heat")) == 0  # one key alone, the seed
-    found.page.close()
 
 
 def test_a_page_without_a_readable_run_says_why(browser: Any, tmp_path: Path) -> None:
     make_run(tmp_path, "a")
     (tmp_path / "a" / "metrics.json").write_text("{")
-    assert report(tmp_path, ".").returncode == 0
-    found = open_file(browser, tmp_path / "report.html")
-    found.page.wait_for_selector("#left table")
+    found = reported(browser, tmp_path, ".")
     assert "cut short or broken" in found.page.locator("#left").inner_text()
     assert found.page.locator("#runs").count() == 0
-    assert found.errors == []
-    found.page.close()
 
 
 def test_optimized_mode_decides_which_values_are_better(tmp_path: Path) -> None:

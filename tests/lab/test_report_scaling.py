@@ -145,14 +145,6 @@ def test_losses_that_do_not_fall_with_more_tokens_have_no_frontier(tmp_path: Pat
     assert {path.name for path in (tmp_path / "grid").glob("*.png")} == {"scaling_fit.png"}
 
 
-def test_sizes_that_differ_only_in_their_embeddings_have_no_fit_without_them(tmp_path: Path) -> None:
-    for size in SIZES:
-        for steps in BUDGETS:
-            make_cell(tmp_path, size, steps, embedding_parameters=SIZES[size] - 2000)
-    found = scaling(found_runs(tmp_path), None, lambda _: False, "")
-    assert list(found.others) == ["with 24 losses before the decay"]
-
-
 def refused(folder: Path, message: str, *options: str) -> None:
     """Check that the report of a folder ends with an error of one line."""
     done = Scripts(folder.parent).run("report", folder.name, *options)

@@ -3,11 +3,9 @@
 import csv
 import io
 
-import pytest
-
-from firstlight.lab.reports.boards import Spread, boards
+from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.text import data_of, duration, headers, markdown, spread_text
+from firstlight.lab.reports.text import duration, headers, markdown
 from firstlight.runs.summary import Run, number
 from run_folders import a_row, falls
 
@@ -59,22 +57,6 @@ def test_nothing_that_a_run_says_is_markdown_or_html() -> None:
     assert "a\\|b &lt;img src=x onerror=y> \\`c\\` \\*d\\* \\[e](f) &amp;amp; \\\\g" in line
 
 
-def test_csv_has_a_line_for_each_run_beside_the_numbers_of_its_group() -> None:
-    lines = list(csv.DictReader(io.StringIO(runs_table(boards(RUNS, falls), RUNS).csv())))
-    assert [line["folder"] for line in lines] == ["b", "a", "c", "e", "d", "f"]
-    columns = {name: [line[name] for line in lines] for name in lines[0]}
-    assert (columns["rank"], columns["value"]) == (
-        ["1", "1", "2", "1", "", ""],
-        ["0.75", "0.25", "0.125", "0.9", "", ""],
-    )
-    assert columns["best_of_group"] == ["true", "false", "true", "true", "false", "false"]
-    assert columns["generated_sample"] == ["false", "false", "false", "true", "false", "false"]
-    assert (columns["group_mean"][0], columns["group_seeds"][0], columns["group_runs"][0]) == ("0.5", "2", "2")
-    assert float(columns["group_sd"][0]) == pytest.approx(0.353553, rel=1e-4)
-    assert (columns["compute_flops"][1], columns["test/accuracy"][2], columns["group_sd"][2]) == ("7.0", "0.0625", "")
-    assert columns["reason"][4:] == ["RunError: the loss is nan", "metrics.json is empty"]
-
-
 def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
     formulas = {
         "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
@@ -101,25 +83,6 @@ def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
         assert line[line["model"]] == "-1e-05"
 
 
-@pytest.mark.parametrize(
-    ("spread", "text"),
-    [
-        (None, "–"),
-        (Spread(0.47512, None), "0.4751"),
-        (Spread(0.47512, 0.00126, 0.00312), "0.4751 ± 0.0031"),
-        (Spread(2, 0, 0), "2 ± 0"),
-    ],
-)
-def test_a_mean_has_half_of_its_interval_where_there_is_one(spread: Spread | None, text: str) -> None:
-    assert spread_text(spread) == text
-
-
 def test_numbers_and_times_are_short() -> None:
     assert [number(value) for value in (0.123456, 12345.6, 1e-7)] == ["0.1235", "12,346", "1e-07"]
     assert [duration(value) for value in (None, 3.21, 119, 121, 7201)] == ["–", "3.2 s", "119.0 s", "2.0 min", "2.0 h"]
-
-
-def test_data_is_named_and_the_sample_marked() -> None:
-    assert data_of([a_row("a"), a_row("b", source="hub"), a_row("c", source=None)]) == "hub, local"
-    assert data_of([a_row("a", source="sample")]) == "GENERATED SAMPLE"
-    assert data_of([]) == "–"

@@ -221,13 +221,6 @@ def test_two_baselines_are_compared_over_the_texts_alone() -> None:
     assert (unknown.word, unknown.why) == ("undecided", "both have no saved predictions of the same texts")
 
 
-def test_close_baselines_are_undecided_because_of_the_texts() -> None:
-    of_texts = [Difference(Estimate(0.02, 0.001, 0.039, 1), p) for p in (0.03, 0.04)]
-    shown = verdicts([Comparison(0.02, None, each, None, 1, has_seeds=False) for each in of_texts], falls=False)
-    why = "the validation split has too few texts for this difference"
-    assert [(each.word, each.p, each.why) for each in shown] == [("undecided", 0.06, why)] * 2
-
-
 @pytest.mark.parametrize("name", ["loss", "perplexity", "bits_per_character"])
 def test_the_interval_over_the_texts_has_the_unit_of_the_metric(name: str) -> None:
     per_token = {"small": 3.9, "tiny": 4.0}
@@ -267,16 +260,6 @@ def test_the_reason_for_undecided_uses_the_same_correction_as_the_verdict() -> N
     needed = seeds_to_decide(0.01, 0.007, 0.05)
     assert needed is not None
     assert last.why == f"about {needed - 4} more seeds would decide"
-
-
-def test_all_undecided_comparisons_share_the_correction() -> None:
-    over_texts = Difference(Estimate(0.01, 0.002, 0.018, 900), 1e-4)
-    pair = [
-        Comparison(0.01, Difference(Estimate(0.01, 0.001, 0.019, 4), p), over_texts, 0.007, 4) for p in (0.03, 0.035)
-    ]
-    needed = seeds_to_decide(0.01, 0.007, 0.05 / 2)
-    assert needed is not None
-    assert {each.why for each in verdicts(pair, falls=False)} == {f"about {needed - 4} more seeds would decide"}
 
 
 def test_a_comparison_without_a_test_is_not_counted_as_one() -> None:
