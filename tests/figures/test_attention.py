@@ -66,30 +66,10 @@ def test_every_head_has_a_panel_with_its_weights_on_one_scale() -> None:
     figure.draw_without_rendering()
 
 
-def test_a_dollar_is_a_dollar() -> None:
-    tokens = ["$x_1$", "$\\frac$", "5$", "a_b^c"]
-    (axes,) = panels(draw(1, tokens, tokens[::-1]))
-    assert texts(axes) == (tokens, tokens[::-1])
+def test_a_dollar_is_a_dollar_and_a_long_token_is_shortened() -> None:
+    (axes,) = panels(draw(1, ["$x_1$", "$\\frac$", "a_b^c"], ["5$", "Donaudampfschifffahrt", "two\nlines"]))
+    assert texts(axes) == (["$x_1$", "$\\frac$", "a_b^c"], ["5$", "Donaudampfsch…", "two lines"])
     assert not any(label.get_parse_math() for side in labels(axes) for label in side)
-
-
-def test_a_long_token_is_shortened() -> None:
-    (axes,) = panels(draw(1, ["Donaudampfschifffahrt", "fünfzehn-lang-x"], ["vierzehn lang.", "two\nlines"]))
-    assert texts(axes) == (["Donaudampfsch…", "fünfzehn-lang…"], ["vierzehn lang.", "two lines"])
-
-
-def test_weights_of_another_shape_than_the_tokens_and_none_are_an_error() -> None:
-    for shape in ((3, 5), (2, 3, 5), (1, 2, 5, 3), (2, 5, 4)):
-        with pytest.raises(ValueError, match=r"weights has shape \(.* for 5 queries and 3 keys"):
-            plot_attention_heads(np.full(shape, 0.2), WRITTEN, SOURCE)
-    for shape in ((0, 5, 3), (2, 0, 3), (2, 5, 0)):
-        with pytest.raises(ValueError, match="is empty; pass at least one head and one token"):
-            plot_attention_heads(np.zeros(shape), WRITTEN[: shape[1]], SOURCE[: shape[2]])
-    for maps in ({}, {"block 1": np.zeros((0, 3, 3))}, {"block 1": np.zeros((3, 3))}):
-        with pytest.raises(ValueError, match="maps has arrays of shapes"):
-            plot_attention_grid(maps)
-    with pytest.raises(ValueError, match="shares is empty"):
-        plot_recent_attention({}, 0.5)
 
 
 @pytest.mark.parametrize(("num_heads", "num_queries", "num_keys"), [(1, 12, 13), (8, 2, 1), (1, 40, 40), (2, 3, 110)])
@@ -134,11 +114,8 @@ def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
     assert bar.get_ylim()[0] == 0
 
 
-@pytest.mark.parametrize(("num_blocks", "num_heads", "queries", "keys"), [(1, 1, 5, 5), (2, 2, 40, 3)])
-def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
-    num_blocks: int, num_heads: int, queries: int, keys: int
-) -> None:
-    figure = plot_attention_grid({f"block {i}": shares(num_heads, queries, keys) for i in range(num_blocks)})
+def test_a_grid_leaves_no_empty_space() -> None:
+    figure = plot_attention_grid({f"block {i}": shares(2, 40, 3) for i in range(2)})
     check_readable(figure)
     boxes = [axes.get_tightbbox() for axes in figure.axes if axes.axison]
     content = max(box.y1 for box in boxes) - min(box.y0 for box in boxes)
@@ -158,15 +135,8 @@ def test_the_recent_share_is_that_of_the_last_tokens_and_itself() -> None:
     assert recent_share(shifted, last=3).tolist() == [1]
 
 
-@pytest.mark.parametrize("shape", [(2, 4, 4), (2, 7, 5), (7, 7)])
-def test_a_recent_share_of_too_few_tokens_is_an_error(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="with n greater than 4"):
-        recent_share(np.zeros(shape))
-
-
-@pytest.mark.parametrize(("num_blocks", "num_heads"), [(1, 1), (6, 8)])
-def test_every_head_has_a_bar_beside_those_of_its_block(num_blocks: int, num_heads: int) -> None:
-    values = {f"block {i + 1}": np.linspace(0.1, 1, num_heads) for i in range(num_blocks)}
+def test_every_head_has_a_bar_beside_those_of_its_block() -> None:
+    values = {f"block {i + 1}": np.linspace(0.1, 1, 3) for i in range(2)}
     figure = plot_recent_attention(values, 0.3)
     check_readable(figure)
     (axes,) = figure.axes

@@ -88,20 +88,3 @@ def test_the_table_has_a_row_for_each_cell_in_plain_types() -> None:
     assert rows[7] == {"true": "positive", "predicted": "neutral", "count": 11, "share_of_true": 11 / 1020}
     assert {type(value) for row in rows for value in row.values()} == {str, int, float, type(None)}
     assert [row["share_of_true"] for row in rows if row["true"] == "neutral"] == [None] * 3
-
-
-@pytest.mark.parametrize("function", [plot_confusion_matrix, confusion_table])
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        (np.zeros((2, 3), dtype=int), r"shape \(2, 3\) for 3 classes; pass one row and one column for each class"),
-        (np.zeros((5, 5), dtype=int), r"shape \(5, 5\) for 3 classes"),
-        (np.zeros(3, dtype=int), r"shape \(3,\) for 3 classes"),
-        (np.zeros((0, 0), dtype=int), r"shape \(0, 0\) for 3 classes"),
-        (np.eye(3), "has the type float64; pass integers, not shares"),
-        (-7 * np.eye(3, dtype=int), "negative value -7"),
-    ],
-)
-def test_other_than_square_counts_of_the_classes_is_an_error(function: Any, counts: NDArray[Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        function(counts, CLASSES)

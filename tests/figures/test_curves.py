@@ -33,7 +33,6 @@ def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
     assert (training.get_linestyle(), training.get_color()) == ("--", style.ORANGE)
     assert (validation.get_linestyle(), validation.get_color()) == ("-", style.BLUE)
     assert legend_of(figure) == ["training", "validation"]
-    check_readable(plot_curves({"loss": [line("training", [1.0, np.nan, 2.0])]}))
 
 
 def test_long_curves_stand_pale_behind_their_running_mean() -> None:
@@ -54,22 +53,3 @@ def test_a_few_very_high_losses_do_not_press_the_others_into_a_corner() -> None:
     (axes,) = data_axes(plot_curves({"loss": [Curve("training", np.arange(100), values, style.BLUE)]}))
     assert axes.get_ylim()[1] < 10
     assert axes.get_ylim()[0] < 1
-
-
-def test_four_curves_of_two_runs_can_be_read() -> None:
-    lines = [
-        line(f"dropout={d}, {name}", [3.0, 2.0, d], color, dashed=name == "training")
-        for d, color in ((0.1, style.BLUE), (0.0, style.VERMILION))
-        for name in ("training", "validation")
-    ]
-    figure = plot_curves(
-        {"loss (nats)": lines, "accuracy (share of correct predictions)": lines}, title="dropout=0.1 against dropout=0"
-    )
-    check_readable(figure)
-    assert len(figure.legends[0].get_texts()) == 4
-
-
-def test_nothing_to_draw_is_an_error() -> None:
-    for panels in ({}, {"loss": []}, {"loss": [line("training", [])]}):
-        with pytest.raises(ValueError, match="there are no values to draw"):
-            plot_curves(panels)

@@ -70,9 +70,3 @@ def test_names_lie_neither_on_each_other_nor_on_points() -> None:
         places = axes.transData.transform(drawn)
         for box in boxes:
             assert not ((box.min < places) & (places < box.max)).all(axis=1).any()
-
-
-@pytest.mark.parametrize(("count", "num_groups"), [(6, 7), (7, 6), (0, 0)])
-def test_other_lengths_are_an_error(count: int, num_groups: int) -> None:
-    with pytest.raises(ValueError, match=r"tokens, .* groups, and points of shapes"):
-        plot_embeddings({"map": np.zeros((count, 2))}, TOKENS if count else [], GROUPS[:num_groups], NAMES)

@@ -25,15 +25,3 @@ def test_a_single_mask_needs_no_number() -> None:
     figure = plot_fillings("It [MASK]", [["broke"]], np.array([[0.5]]))
     check_readable(figure)
     assert figure.axes[0].get_title() == ""
-
-
-@pytest.mark.parametrize("masks", [1, 5])
-def test_long_texts_long_words_and_small_probabilities_can_be_read(masks: int) -> None:
-    words = [[f"{'very' * i}long{i}" for i in range(9)]] * masks
-    check_readable(plot_fillings("[MASK] and " * 50, words, np.full((masks, 9), 1e-4)))
-
-
-@pytest.mark.parametrize(("words", "shape"), [([], (0, 0)), ([["a"]], (2, 1)), ([["a", "b"]], (1, 1)), ([[]], (1, 0))])
-def test_other_lengths_are_an_error(words: list[list[str]], shape: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="and probabilities of shape"):
-        plot_fillings("[MASK]", words, np.full(shape, 0.1))

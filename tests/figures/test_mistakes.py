@@ -1,7 +1,5 @@
 """Tests of the table of mistakes: its content, and that all texts are readable."""
 
-import pytest
-
 from figures_support import check_readable
 from firstlight.figures.mistakes import Mistake, plot_mistakes
 
@@ -30,18 +28,3 @@ def test_a_long_text_is_cut_after_three_lines() -> None:
     assert len(text.split("\n")) == 3
     assert text.endswith("…")
     assert LONG.startswith(" ".join(text.removesuffix("…").split("\n")))
-
-
-def test_an_empty_text_and_one_long_word_can_be_shown() -> None:
-    *_, text = texts(Mistake(" ", "a", "b", 0.9))
-    assert text == "(empty)"
-    texts(Mistake("W" * 500, "a class of a long name", "another class of a long name", 0.9))
-
-
-def test_many_mistakes_of_any_length_can_be_read() -> None:
-    texts(*(Mistake(LONG[: 40 * i], "negative", "positive", 0.9) for i in range(12)))
-
-
-def test_no_mistakes_are_an_error() -> None:
-    with pytest.raises(ValueError, match="rows is empty; pass at least one mistake"):
-        plot_mistakes([])

@@ -27,17 +27,6 @@ def test_of_a_long_prompt_the_end_is_shown_and_of_none_a_beginning() -> None:
     assert plot_next_tokens(["e"], np.array([0.5])).get_suptitle() == "First token of a text"
 
 
-@pytest.mark.parametrize("probabilities", [np.full(30, 1 / 40), np.array([1.0]), np.full(3, 1e-4)])
-def test_flat_and_sure_expectations_can_be_read(probabilities: np.ndarray) -> None:
-    check_readable(plot_next_tokens([f"piece{i}" for i in range(len(probabilities))], probabilities))
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_other_lengths_are_an_error(count: int) -> None:
-    with pytest.raises(ValueError, match="tokens and probabilities of shape"):
-        plot_next_tokens(["a", "b", "c"][: 3 if count else 0], np.full(count, 0.1))
-
-
 def test_the_curve_is_the_mean_of_each_position_with_twice_its_error() -> None:
     losses = np.array([[4.0, 2.0, 1.0], [2.0, 2.0, 3.0], [3.0, 2.0, 2.0], [3.0, 2.0, 2.0]])
     figure = plot_loss_per_position(losses, unit="nats per character")
@@ -52,13 +41,3 @@ def test_the_curve_is_the_mean_of_each_position_with_twice_its_error() -> None:
     assert band[:, 1].max() == pytest.approx(3 + 2 * np.sqrt(0.5) / 2)
     assert axes.get_ylabel() == "loss (nats per character)"
     assert axes.get_xlabel().startswith("position in the context")
-
-
-def test_a_long_context_can_be_read() -> None:
-    check_readable(plot_loss_per_position(np.random.default_rng(0).random((7, 512))))
-
-
-@pytest.mark.parametrize("shape", [(3,), (0, 5), (2, 3, 4)])
-def test_losses_of_another_shape_are_an_error(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="pass \\(windows, positions\\)"):
-        plot_loss_per_position(np.zeros(shape))

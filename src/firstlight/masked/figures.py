@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from firstlight.figures.fillings import plot_fillings
+from firstlight.figures import plot_fillings
 from firstlight.kind.results import Drawn
 from firstlight.kind.subject import Subject
 

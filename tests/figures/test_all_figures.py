@@ -1,0 +1,146 @@
+"""Promises that all figures keep: unusual inputs give readable figures, and wrong inputs are refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from figures_support import check_readable
+from firstlight import figures
+from firstlight.figures import Curve, Mistake, style
+
+RNG = np.random.default_rng(0)
+LAYERS = [f"decoder.{i}.cross_attention_norm.weight" for i in range(90)]
+NORMS = 10 ** RNG.uniform(-6, 2, size=90)
+REVIEW = "It was very good until it broke, and then it was not. " * 30
+LONG_CLASS = "a class with a very long name indeed"
+TWO_RUNS = [
+    Curve(f"dropout={dropout}, {name}", np.array([9, 19, 29]), np.array([3.0, 2.0, dropout]), color)
+    for dropout, color in ((0.1, style.BLUE), (0.0, style.VERMILION))
+    for name in ("training", "validation")
+]
+UNUSUAL: dict[str, Callable[[], Figure]] = {
+    "a narrow grid of attention": lambda: figures.plot_attention_grid(
+        {f"block {i}": np.ones((2, 40, 3)) for i in range(2)}
+    ),
+    "a single map of attention": lambda: figures.plot_attention_grid({"block 0": np.full((1, 5, 5), 0.2)}),
+    "bars of 48 heads": lambda: figures.plot_recent_attention({f"block {i}": np.ones(8) for i in range(6)}, 0.3),
+    "calibration of two classes": lambda: figures.plot_calibration_curve(
+        figures.calibration_bins(RNG.dirichlet([0.3, 0.3], 997), RNG.integers(2, size=997))
+    ),
+    "words that all score 0": lambda: figures.plot_colored_words(["a", "$good"], np.zeros(2)),
+    "a word longer than a line": lambda: figures.plot_surprising_text(["y" * 400], np.zeros(1)),
+    "a loss that is not finite": lambda: figures.plot_curves(
+        {"loss": [Curve("a", np.arange(3), np.array([1, np.nan, 2]), "k")]}
+    ),
+    "four curves in two panels": lambda: figures.plot_curves({"loss (nats)": TWO_RUNS, "accuracy (share)": TWO_RUNS}),
+    "one mask": lambda: figures.plot_fillings("It [MASK]", [["broke"]], np.array([[0.5]])),
+    "five masks with long words": lambda: figures.plot_fillings(
+        "[MASK] and " * 50, [[f"{'very' * i}long{i}" for i in range(9)]] * 5, np.full((5, 9), 1e-4)
+    ),
+    "a large vocabulary": lambda: figures.plot_coverage(
+        {"text": 1_000_000 // np.arange(1, 70_001)}, {"text": (7000, 0.93)}
+    ),
+    "texts of one length": lambda: figures.plot_lengths({"words": np.full(1000, 5)}, np.ones(1000, bool)),
+    "many labels": lambda: figures.plot_label_counts(RNG.integers(10**5, size=(3, 40)), list("abc"), [LONG_CLASS] * 40),
+    "an empty text and a long word": lambda: figures.plot_mistakes(
+        [Mistake(" ", "a", "b", 0.9), Mistake("W" * 500, LONG_CLASS, LONG_CLASS, 0.9)]
+    ),
+    "twelve mistakes": lambda: figures.plot_mistakes(
+        [Mistake(REVIEW[: 40 * i], "negative", "positive", 0.9) for i in range(12)]
+    ),
+    "equal probabilities": lambda: figures.plot_next_tokens([f"piece{i}" for i in range(30)], np.full(30, 1 / 40)),
+    "a certain token": lambda: figures.plot_next_tokens(["e"], np.ones(1)),
+    "a long context": lambda: figures.plot_loss_per_position(RNG.random((7, 512))),
+    "many layers": lambda: figures.plot_norms(LAYERS, NORMS, NORMS[::-1]),
+    "one layer without gradients": lambda: figures.plot_norms(LAYERS[:1], NORMS[:1]),
+    "gradients of 0": lambda: figures.plot_norms(LAYERS, NORMS, np.zeros(90)),
+    "four encodings": lambda: figures.plot_position_similarity(
+        {f"encoding {i} (run)": RNG.normal(size=(9, 5)) for i in range(4)}
+    ),
+    "positions of one coordinate": lambda: figures.plot_position_waves(RNG.normal(size=(2, 1))),
+    "many positions": lambda: figures.plot_position_waves(RNG.normal(size=(128, 5))),
+    "long values": lambda: figures.plot_table({"lines": "182,550", "a $name$_{": "W" * 100}, title="Statistics"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_a_figure_of_unusual_data_can_be_read(name: str) -> None:
+    check_readable(UNUSUAL[name]())
+
+
+def law(size: Any, tokens: Any) -> Any:
+    return 1.5 + 30 / size**0.5 + 500 / tokens**0.6
+
+
+WORDS = ["a", "b", "c"]
+NO_INTEGERS = np.zeros(0, dtype=int)
+REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
+    ("plot_attention_heads", (np.ones((2, 2, 3)), WORDS, WORDS), r"for 3 queries and 3 keys; pass"),
+    ("plot_attention_heads", (np.ones((0, 3, 3)), WORDS, WORDS), "is empty; pass at least one head"),
+    ("plot_attention_grid", ({},), "maps has arrays of shapes"),
+    ("plot_attention_grid", ({"block 1": np.zeros((3, 3))},), "maps has arrays of shapes"),
+    ("plot_recent_attention", ({}, 0.5), "shares is empty"),
+    *(("recent_share", (np.zeros(shape),), "with n greater than 4") for shape in ((2, 4, 4), (2, 7, 5), (7, 7))),
+    ("calibration_bins", (np.zeros((0, 2)), NO_INTEGERS), "probabilities has shape"),
+    ("plot_surprising_text", (WORDS, np.zeros(2)), "pieces of text and values of shape"),
+    ("plot_colored_words", ([], np.zeros(0)), "pieces of text and values of shape"),
+    *(
+        (function, (counts, WORDS), message)
+        for function in ("plot_confusion_matrix", "confusion_table")
+        for counts, message in (
+            (np.zeros((2, 3), dtype=int), r"for 3 classes; pass one row and one column"),
+            (np.zeros(3, dtype=int), r"shape \(3,\) for 3 classes"),
+            (np.eye(3), "has the type float64; pass integers, not shares"),
+            (-7 * np.eye(3, dtype=int), "negative value -7"),
+        )
+    ),
+    ("plot_curves", ({},), "there are no values to draw"),
+    ("plot_curves", ({"loss": [Curve("a", np.array([]), np.array([]), "k")]},), "there are no values to draw"),
+    ("plot_embeddings", ({"map": np.zeros((3, 2))}, WORDS, [0, 0], ["x"]), "groups, and points of shapes"),
+    ("plot_embeddings", ({"map": np.zeros((2, 2))}, WORDS, [0, 0, 0], ["x"]), "groups, and points of shapes"),
+    ("plot_embeddings", ({"map": np.zeros((0, 2))}, [], [], []), "groups, and points of shapes"),
+    *(
+        ("plot_fillings", ("[MASK]", words, np.full(shape, 0.1)), "and probabilities of shape")
+        for words, shape in (([], (0, 0)), ([["a"]], (2, 1)), ([["a", "b"]], (1, 1)), ([[]], (1, 0)))
+    ),
+    ("plot_character_frequencies", (WORDS, np.zeros(3)), "for 3 characters"),
+    ("plot_coverage", ({},), "counts is empty"),
+    ("plot_lengths", ({"words": np.ones(3), "characters": np.ones(2)},), "pass the same number of values for each"),
+    ("plot_lengths", ({"words": NO_INTEGERS},), "pass the same number of values for each, at least one"),
+    ("plot_label_counts", (np.ones((2, 3), int), WORDS[:2], WORDS[:2]), r"shape \(2, 3\) for 2 groups and 2 names"),
+    ("plot_loss_by_rate", ({},), "no losses to draw"),
+    ("plot_loss_by_rate", ({"standard": {8: {0.1: [2.0]}}, "µP": {}},), "no losses to draw"),
+    ("plot_mistakes", ([],), "rows is empty; pass at least one mistake"),
+    ("plot_next_tokens", (WORDS, np.zeros(2)), "tokens and probabilities of shape"),
+    *(("plot_loss_per_position", (np.zeros(shape),), r"pass \(windows, positions\)") for shape in ((3,), (0, 5))),
+    ("plot_norms", (WORDS, np.ones(2)), "there are 3 names and values of shapes"),
+    ("plot_norms", ([], np.array([])), "there are 0 names"),
+    ("plot_position_similarity", ({},), "encodings is empty"),
+    ("plot_position_waves", (np.zeros(3),), r"table has shape \(3,\)"),
+    ("plot_rate_search", ([0.1], [2.0, 1.0], [2.0, 1.0], 0.1), "must have the same length"),
+    ("plot_scaling_fit", ([1, 2], [1], [1, 2], law), "equal, non-empty lists"),
+    ("plot_scaling_frontier", ([1, 2], [1, 2], law, [1, 2]), r"must be \(n, 2\)"),
+    ("plot_probability_per_star", (np.zeros(3), np.ones(2, int)), r"probability has shape \(3,\) and stars \(2,\)"),
+    ("plot_probability_per_star", (np.zeros(0), NO_INTEGERS), "empty; pass at least one review"),
+    ("plot_probability_per_star", (np.array([1.5]), np.array([1])), "outside of 0 to 1; pass the sigmoid"),
+    ("plot_probability_per_star", (np.array([0.5]), np.array([0])), "stars has the value 0; .* must be from 1 to 5"),
+    ("plot_probability_per_star", (np.array([0.5]), np.array([1.0])), "stars has the type float64; pass integers"),
+    ("plot_predicted_per_star", (np.array([1, 2]), np.array([1]), WORDS), r"predicted has shape \(2,\) and targets"),
+    ("plot_predicted_per_star", (np.array([3]), np.array([1]), WORDS), "predicted has the value 3; .* from 0 to 2"),
+    ("plot_predicted_per_star", (np.array([1]), np.array([-1]), WORDS), "targets has the value -1"),
+    ("plot_predicted_per_star", (np.array([0.7]), np.array([1]), WORDS), "predicted has the type float64"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "message"), REFUSED)
+def test_other_arrays_are_an_error_with_the_remedy(function: str, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(figures, function)(*arguments)
+
+
+def test_a_table_without_rows_is_an_error() -> None:
+    with pytest.raises(ValueError, match="rows is empty; pass at least one name and its value"):
+        figures.plot_table({}, title="Statistics")
