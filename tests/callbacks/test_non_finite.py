@@ -36,11 +36,3 @@ def test_an_infinite_loss_is_named(bench, monkeypatch) -> None:
     monkeypatch.setattr(module, "training_step", lambda batch: step(batch) | {"loss": step(batch)["loss"] * 1e39})
     with pytest.raises(RunError, match=r"^the loss is inf at step 0"):
         bench.fit(NonFiniteGuard(), data=data, module=module)
-
-
-def test_a_large_loss_is_no_mistake(bench) -> None:
-    data = bench.data()
-    module = bench.module(data)
-    module.network.register_forward_hook(lambda _, inputs, logits: logits * 1e30)
-    trainer = bench.fit(NonFiniteGuard(), data=data, module=module, max_steps=1)
-    assert trainer.global_step == 1

@@ -3,7 +3,6 @@ import re
 import sys
 
 import pytest
-from lightning.pytorch import Callback
 
 from firstlight.callbacks import progress
 from firstlight.callbacks.progress import ProgressBar, ValidationLine
@@ -50,36 +49,11 @@ def test_a_training_loss_is_on_the_first_line_after_it_was_logged(bench, caplog)
     assert steps == {2: False, 4: True, 6: False, 8: True, 10: False, 12: True}
 
 
-def test_the_seconds_are_those_since_the_start(bench, caplog, monkeypatch) -> None:
-    class Clock:
-        now = 1000.0
-
-        def perf_counter(self) -> float:
-            return self.now
-
-    clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
-
-    class Step(Callback):
-        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-            clock.now += 7
-
-    line = ValidationLine()
-    clock.now += 500  # between building and fitting
-    bench.fit(Step(), line)
-    assert "  42 s  " in lines(caplog)[0]
-
-
 @pytest.mark.parametrize("stage", ["validate", "test"])
 def test_an_evaluation_by_itself_writes_no_line(bench, caplog, stage: str) -> None:
     data = bench.data()
     getattr(bench.trainer(ValidationLine()), stage)(bench.module(data), datamodule=data, verbose=False)
     assert lines(caplog) == []
-
-
-def test_a_sanity_check_writes_no_line(bench, caplog) -> None:
-    bench.fit(ValidationLine(), num_sanity_val_steps=1, limit_val_batches=1)
-    assert len(lines(caplog)) == 1
 
 
 # --- the bar ---

@@ -58,12 +58,6 @@ def test_without_logging_steps_nothing_is_logged(bench) -> None:
     assert bench.memory.curve("train/loss") == []
 
 
-def test_the_progress_bar_gets_the_loss_too(bench) -> None:
-    trainer = bench.fit(TrainingLoss())
-    assert trainer.progress_bar_metrics["train/loss"] == pytest.approx(bench.memory.curve("train/loss")[-1][1])
-    assert "train/loss" in trainer.callback_metrics
-
-
 def test_what_was_summed_goes_into_the_checkpoint(bench, at, tmp_path) -> None:
     """A run that is resumed between two logged lines logs the same next line as an uninterrupted run."""
     path = tmp_path / "at-3.ckpt"

@@ -14,7 +14,6 @@ from firstlight.callbacks import (
     LastPosition,
     Perplexity,
     ReferenceLines,
-    ReviewTable,
     TextSamples,
     Throughput,
     TokenAccuracy,
@@ -95,27 +94,6 @@ def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
     with pytest.raises(UserError, match=f"{callback.__name__} requires a data module .*; pass datamodule=data"):
         trainer.fit(Generation.for_data(data, **SIZES), data.train_dataloader())
     assert trainer.global_step == 0
-
-
-def test_bits_per_character_of_a_module_by_hand_needs_the_data_module(writer_bench: Any) -> None:
-    data = writer_bench.data()
-    module = Generation(Generation.for_data(data, **SIZES).network)
-    with pytest.raises(UserError, match="BitsPerCharacter requires a data module"):
-        measured(writer_bench, module, BitsPerCharacter(), dataloaders=data.val_dataloader())
-
-
-def test_a_table_of_reviews_needs_the_data_module(bench: Any, tmp_path: Any) -> None:
-    data = bench.data()
-    module = Classification.for_data(data, **SIZES)
-    with pytest.raises(UserError, match="ReviewTable requires a data module"):
-        bench.trainer(ReviewTable(str(tmp_path))).test(module, data.test_dataloader(), verbose=False)
-
-
-def test_a_trainer_with_metrics_predicts(bench: Any, tmp_path: Any) -> None:
-    data = bench.data()
-    module = Classification.for_data(data, **SIZES)
-    trainer = bench.trainer(Accuracy(), ConfusionMatrix(str(tmp_path)))
-    assert len(trainer.predict(module, data.text_dataloader(["It broke."]))) == 1
 
 
 def test_the_accuracy_of_classes_is_refused_for_a_generator(writer_bench: Any, tmp_path: Any) -> None:

@@ -1,7 +1,6 @@
 """The files of predictions that a validation or a test writes, for each kind of batch."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -87,13 +86,3 @@ def test_the_masked_words_of_a_text_are_summed() -> None:
     found = predictions_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
     assert found.rows.tolist() == [2, 5]
     assert (found.tokens.tolist(), found.correct.tolist(), found.losses.tolist()) == ([2, 1], [1, 1], [1.5, 2.0])
-
-
-def test_steps_that_return_something_else_write_no_file(bench, tmp_path: Path, monkeypatch: Any) -> None:
-    data = bench.data()
-    writing = WritePredictions(tmp_path / "predictions")
-    trainer = bench.trainer(writing)
-    module = bench.module(data)
-    monkeypatch.setattr(type(module), "validation_step", lambda self, batch: None)
-    trainer.validate(module, datamodule=data, verbose=False)
-    assert not (tmp_path / "predictions").exists()

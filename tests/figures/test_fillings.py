@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable
-from firstlight.figures.fillings import plot_fillings
+from firstlight.figures.probabilities import plot_fillings
 
 
 def test_each_mask_has_its_words_and_what_is_left() -> None:

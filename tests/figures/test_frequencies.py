@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.frequencies import MOST_BARS, plot_character_frequencies, plot_coverage
+from firstlight.figures.data_sets import MOST_BARS, plot_character_frequencies, plot_coverage
 
 
 def test_characters_stand_in_the_order_of_their_frequency() -> None:

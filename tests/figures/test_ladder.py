@@ -5,7 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from figures_support import check_inside
-from firstlight.figures.ladder import plot_ladder
+from firstlight.figures.ablations import plot_ladder
 
 NAMES = ["one_head", "heads", "feed_forward", "residuals", "pre_norm"]
 LOSSES = [2.391, 2.357, 2.203, 2.117, 2.019]

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from figures_support import check_readable, data_axes, legend_of
-from firstlight.figures.lengths import plot_label_counts, plot_lengths
+from firstlight.figures.data_sets import plot_label_counts, plot_lengths
 
 WORDS = np.array([3, 5, 7, 11, 13, 17, 19, 23, 29, 31])
 CHARACTERS = 6 * WORDS

@@ -1,7 +1,7 @@
 """Tests of the table of mistakes: its content, and that all texts are readable."""
 
 from figures_support import check_readable
-from firstlight.figures.mistakes import Mistake, plot_mistakes
+from firstlight.figures.tables import Mistake, plot_mistakes
 
 LONG = "It was very good until it broke, and then it was not. " * 30
 

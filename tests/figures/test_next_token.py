@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable
-from firstlight.figures import style
-from firstlight.figures.next_token import plot_loss_per_position, plot_next_tokens
+from firstlight.figures import plot_loss_per_position, plot_next_tokens, style
 
 
 def test_the_bars_are_the_probabilities_and_what_is_left() -> None:

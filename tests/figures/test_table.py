@@ -1,7 +1,7 @@
 """Tests of a table as a figure."""
 
 from figures_support import check_readable
-from firstlight.figures.table import plot_table
+from firstlight.figures.tables import plot_table
 
 
 def test_each_row_has_its_name_and_its_value() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from firstlight.figures.widths import plot_activation_sizes, plot_loss_by_rate
+from firstlight.figures.ablations import plot_activation_sizes, plot_loss_by_rate
 
 STANDARD = {32: {0.001: [2.6], 0.01: [2.2, 2.24], 0.1: [3.1]}, 128: {0.001: [2.1], 0.01: [2.4], 0.1: [9.0]}}
 MUP = {32: {0.001: [2.6], 0.01: [2.2, 2.24], 0.1: [3.1]}, 128: {0.001: [2.5], 0.01: [2.0], 0.1: [3.0]}}

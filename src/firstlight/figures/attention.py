@@ -273,10 +273,9 @@ def plot_recent_attention(
     places, names, start = [], [], 0.0
     for number, (name, values) in enumerate(shares.items()):
         here = start + np.arange(len(values))
-        axes.bar(here, values, color=style.PALETTE[number % len(style.PALETTE)], width=0.8, label=name)
-        for place, value in zip(here, values, strict=True):
-            if sum(map(len, shares.values())) <= MOST_NUMBERED:
-                axes.text(place, value + 0.01, f"{value:.0%}", ha="center", fontsize=style.TICK_SIZE - 2)
+        bars = axes.bar(here, values, color=style.PALETTE[number % len(style.PALETTE)], width=0.8, label=name)
+        if sum(map(len, shares.values())) <= MOST_NUMBERED:
+            axes.bar_label(bars, fmt="{:.0%}", fontsize=style.TICK_SIZE - 2)
         places += here.tolist()
         names += [f"{head + 1}" for head in range(len(values))]
         start += len(values) + 0.7

@@ -102,8 +102,8 @@ def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") ->
         >>> figure.get_suptitle()
         'Calibration: expected calibration error 30.0%'
     """
-    figure = style.new_figure(f"{title}: expected calibration error {found.error:.1%}", 6.2)
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    heading = f"{title}: expected calibration error {found.error:.1%}"
+    figure, (top, bottom) = style.new_panels(heading, 6.2, rows=2, sharex=True, height_ratios=(3, 1))
     style.label_axes(top, "", "accuracy: share of correct predictions", grid="both")
     low = float(found.edges[0])
     top.plot([low, 1], [low, 1], color=style.GREY, linewidth=1.2, linestyle="--", label="perfect calibration")

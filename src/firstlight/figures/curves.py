@@ -1,4 +1,4 @@
-"""Figures of metrics over the steps of training."""
+"""Figures of metrics over the steps of training, the positions of a context, and the learning rate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 
+ABOVE_START = 0.25  # of the height of the losses of a search, above the loss at the first rate
 SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show their running mean
 
 
@@ -63,8 +64,7 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
     if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
         problem = f"there are no values to draw for {', '.join(panels) or 'any metric'}"
         raise ValueError(f"{problem}; pass at least one line with values for each metric")
-    figure = style.new_figure(title, 4.8)
-    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    figure, grid = style.new_panels(title, 4.8, columns=len(panels))
     handles: dict[str, Any] = {}
     for axes, (name, lines) in zip(grid, panels.items(), strict=True):
         style.label_axes(axes, "step", name, grid="both")
@@ -110,3 +110,99 @@ def _show_what_matters(axes: Any, lines: Sequence[Curve]) -> None:
     low, usual, high = np.quantile(values, [0, 0.95, 1])
     if high - low > 2.5 * (usual - low) > 0:
         axes.set_ylim(low - 0.08 * (usual - low), usual + 0.5 * (usual - low))
+
+
+def plot_loss_per_position(
+    losses: NDArray[Any], *, title: str = "Loss at each position of the context", unit: str = "nats per token"
+) -> Figure:
+    """Draw the mean loss at each position of the context, with a band of two standard errors.
+
+    Args:
+        losses: (windows, positions) float, the loss of each token in windows of the text.
+        title: heading of the figure.
+        unit: unit of the losses, for the label of the y axis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `losses` does not have two axes, or is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_loss_per_position
+        >>> losses = np.array([[3.0, 2.0, 1.5, 1.2], [3.2, 2.2, 1.7, 1.4]])
+        >>> figure = plot_loss_per_position(losses, unit="nats per character")
+        >>> figure.axes[0].get_ylabel()
+        'loss (nats per character)'
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    if losses.ndim != 2 or not losses.size:
+        raise ValueError(f"losses has shape {losses.shape}; pass (windows, positions)")
+    mean = losses.mean(axis=0)
+    error = 2 * losses.std(axis=0) / np.sqrt(len(losses))
+    places = np.arange(1, losses.shape[1] + 1)
+    figure, axes = style.new_axes(title, 4.6)
+    style.label_axes(axes, "position in the context (number of visible tokens)", f"loss ({unit})", grid="both")
+    axes.fill_between(
+        places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 standard errors"
+    )
+    axes.plot(places, mean, color=style.BLUE, marker="o", markersize=3, linewidth=1.5, label="mean")
+    axes.axhline(
+        losses.mean(), color=style.INK, linewidth=1, linestyle="--", label=f"mean of all positions: {losses.mean():.3f}"
+    )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    style.legend(axes)
+    return figure
+
+
+def plot_rate_search(
+    rates: Sequence[float],
+    losses: Sequence[float],
+    smoothed: Sequence[float],
+    suggestion: float,
+    *,
+    title: str = "Loss while the learning rate grows",
+) -> Figure:
+    """Draw the loss of each step of a range test against its learning rate, and the suggested rate.
+
+    The y axis ends a little above the loss at the first rate, because losses at the last rates are very high.
+
+    Args:
+        rates: (n,) the learning rates, which grow.
+        losses: (n,) the loss of each step, in nats.
+        smoothed: (n,) the smoothed losses.
+        suggestion: the suggested rate.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no rates, or the sequences have different lengths.
+
+    Example:
+        >>> from firstlight.figures import plot_rate_search
+        >>> figure = plot_rate_search([1e-3, 1e-2, 1e-1], [2.0, 1.5, 1.8], [1.9, 1.6, 1.7], suggestion=1e-3)
+        >>> figure.axes[0].get_xlabel()
+        'learning rate'
+    """
+    if not 0 < len(rates) == len(losses) == len(smoothed):
+        raise ValueError(
+            f"{len(rates)} rates, {len(losses)} losses and {len(smoothed)} smoothed losses must have the same length"
+        )
+    figure, axes = style.new_axes(title, 4.8)
+    style.label_axes(axes, "learning rate", "loss (nats)", grid="both")
+    axes.set_xscale("log")
+    axes.plot(rates, losses, color=style.BLUE, linewidth=0.8, alpha=0.35, label="each step")
+    axes.plot(rates, smoothed, color=style.BLUE, linewidth=2.0, label="smoothed")
+    lowest = int(np.argmin(smoothed))
+    axes.plot([rates[lowest]], [smoothed[lowest]], "o", color=style.BLUE, label=f"lowest: {rates[lowest]:.3g}")
+    axes.axvline(suggestion, color=style.VERMILION, linewidth=1.6, linestyle="--", label=f"suggested: {suggestion:.3g}")
+    low, start = float(np.min(smoothed)), float(smoothed[0])
+    spread = max(start - low, 1e-3)
+    axes.set_ylim(low - 0.1 * spread, start + ABOVE_START * spread)
+    axes.xaxis.set_major_formatter("{x:g}")
+    style.legend(axes)
+    return figure

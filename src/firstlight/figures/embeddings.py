@@ -80,8 +80,7 @@ def plot_embeddings(
         problem = f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}"
         raise ValueError(f"{problem}; pass one group and one point (x, y) for each token")
     num_rows = -(-len(panels) // columns)
-    figure = style.new_figure(title, 0.9 + 4.7 * num_rows)
-    grid = figure.subplots(num_rows, columns, squeeze=False).ravel()
+    figure, grid = style.new_panels(title, 0.9 + 4.7 * num_rows, num_rows, columns)
     present = sorted(set(groups))
     colors = [_color(names, group) for group in groups]
     for axes, (name, points) in zip(grid, panels.items(), strict=False):

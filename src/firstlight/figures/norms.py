@@ -48,8 +48,7 @@ def plot_norms(
         shapes = {side: values.shape for side, values in sides.items()}
         problem = f"there are {len(names)} names and values of shapes {shapes}"
         raise ValueError(f"{problem}; pass one value for each layer, and at least one layer")
-    figure = style.new_figure(title, 1.5 + ROW * len(names))
-    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    figure, panels = style.new_panels(title, 1.5 + ROW * len(names), columns=len(sides), sharey=True)
     rows = np.arange(len(names))
     for axes, color, (side, values) in zip(panels, (style.BLUE, style.VERMILION), sides.items(), strict=False):
         style.label_axes(axes, f"norm of the {side}", "", grid="x")

@@ -48,8 +48,8 @@ def plot_position_similarity(
     """
     if not encodings:
         raise ValueError("encodings is empty; pass at least one array of shape (positions, dim)")
-    figure = style.new_figure(title, 1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2))
-    panels = figure.subplots(1, len(encodings), squeeze=False)[0]
+    height = 1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2)
+    figure, panels = style.new_panels(title, height, columns=len(encodings))
     for number, (axes, (name, vectors)) in enumerate(zip(panels, encodings.items(), strict=True)):
         style.label_axes(axes, "position", "" if number else "position", name)
         image = axes.imshow(cosine_similarity(vectors), cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
@@ -82,8 +82,7 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
     table = np.asarray(table)
     if table.ndim != 2 or not table.size:
         raise ValueError(f"table has shape {table.shape}; pass (positions, dim)")
-    figure = style.new_figure(title, 7.6)
-    top, bottom = figure.subplots(2, 1, height_ratios=(1.2, 1))
+    figure, (top, bottom) = style.new_panels(title, 7.6, rows=2, height_ratios=(1.2, 1))
     limit = float(np.abs(table).max()) or 1.0
     style.label_axes(top, "position", "coordinate")
     image = top.imshow(

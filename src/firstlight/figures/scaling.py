@@ -1,6 +1,6 @@
 """Figures of a scaling law: the fit with the measured losses, and the compute-optimal frontier."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from firstlight.figures import style
@@ -57,8 +57,7 @@ def plot_scaling_fit(
     """
     size, data, loss = _arrays(parameters, tokens, losses)
     hollow = np.zeros(len(size), dtype=bool) if held_out is None else np.asarray(held_out, dtype=bool)
-    figure = style.new_figure(title, 5.2)
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = style.new_panels(title, 5.2, columns=2, sharey=True)
     for color, budget in _colored(data):
         same = data == budget
         line = np.geomspace(size.min(), size.max(), POINTS)
@@ -119,18 +118,16 @@ def plot_scaling_frontier(
     best = np.asarray(frontier, dtype=float)
     if best.ndim != 2 or best.shape[1] != 2 or (band is not None and np.shape(band) != best.shape):
         raise ValueError(f"frontier has shape {best.shape}; it and the band must be (n, 2)")
-    figure = style.new_figure(title, 5.2)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = style.new_panels(title, 5.2, columns=2)
     compute = PER_TOKEN * size * data
     across = np.geomspace(compute.min() / 1.6, compute.max() * 1.6, POINTS)
     up = np.geomspace(size.min() / 1.6, size.max() * 1.6, POINTS)
     x, y = np.meshgrid(across, up)
-    levels = _levels(fitted(size, data))
+    at_runs = fitted(size, data)
+    levels = MaxNLocator(10).tick_values(at_runs.min(), at_runs.max())
     values = fitted(y, x / (PER_TOKEN * y))
     lines = left.contour(x, y, values, levels=levels, cmap=COLORS, linewidths=1.3)
-    bar = figure.colorbar(lines, ax=left, pad=0.02, aspect=30)
-    bar.ax.tick_params(labelsize=style.TICK_SIZE, width=style.THIN)
-    bar.outline.set_linewidth(style.THIN)
+    style.color_bar(lines, figure, ax=left, pad=0.02, aspect=30)
     if band is not None:
         low, high = np.asarray(band, dtype=float).T
         left.fill_between(best[:, 0], low, high, color=style.VERMILION, alpha=0.18, linewidth=0)
@@ -149,7 +146,7 @@ def plot_scaling_frontier(
         name = f"{of:.0e} FLOP".replace("e+", "e")
         above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "fontsize": style.TICK_SIZE}
         right.annotate(name, (optimum, at), color=line.get_color(), **above)
-    lowest, highest = levels[0], float(np.max(fitted(size, data)))
+    lowest, highest = levels[0], at_runs.max()
     right.set_ylim(lowest - 0.08 * (highest - lowest), highest + 0.08 * (highest - lowest))
     style.label_axes(right, "parameters N", unit, "loss at equal compute")
     _logarithmic(left)
@@ -179,14 +176,6 @@ def _mark(axes: Axes, x: Array, y: Array, hollow: NDArray[np.bool_], color: Any,
     axes.plot(x[hollow], y[hollow], "o", color=color, mfc="white", markersize=6, label=of_hollow)
 
 
-def _levels(losses: Array) -> Array:
-    """Return some round losses between the lowest and the highest."""
-    low, high = float(losses.min()), float(losses.max())
-    steps: Sequence[float] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-    step = next((each for each in steps if (high - low) / each <= 10), steps[-1])
-    return np.asarray(np.round(np.arange(np.floor(low / step) * step, high + step, step), 4), dtype=np.float64)
-
-
 def _logarithmic(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(numticks=8))
@@ -197,7 +186,4 @@ def _logarithmic(axes: Axes) -> None:
 
 def _short(value: float) -> str:
     """Return a number such as 2.9 k, 340 k or 4.1 M."""
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:.3g} {name}"
-    return f"{value:.3g}"
+    return EngFormatter().format_eng(float(f"{value:.3g}"))

@@ -58,8 +58,8 @@ def plot_probability_per_star(
         raise ValueError("probability has values outside of 0 to 1; pass the sigmoid of the logits")
 
     present = [star for star in STARS if star in stars]
-    figure = style.new_figure(f"Probability of “{event}” for each true star", 4.2)
-    panels = figure.subplots(1, len(present), sharex=True, sharey=True, squeeze=False)[0]
+    title = f"Probability of “{event}” for each true star"
+    figure, panels = style.new_panels(title, 4.2, columns=len(present), sharex=True, sharey=True)
     for axes, star in zip(panels, present, strict=True):
         _draw_distribution(axes, probability[stars == star], star)
         if star in unseen:

@@ -49,6 +49,12 @@ def new_axes(title: str, height: float = 5.0) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def new_panels(title: str, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure as `new_figure` does, and its axes, row by row. options: of matplotlib's `subplots`."""
+    figure = new_figure(title, height)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options).ravel()
+
+
 def lay_out(figure: Figure) -> None:
     """Compute the layout of a figure without drawing it. This takes half the time of draw_without_rendering."""
     engine = figure.get_layout_engine()

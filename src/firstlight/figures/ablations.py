@@ -1,4 +1,4 @@
-"""Figures of networks of several widths: the loss for each learning rate, and the size of the activations."""
+"""Figures of series of networks: with more and more parts, and of several widths."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +17,49 @@ CROWDED = 5  # widths, of which every other one has a label
 
 Losses = Mapping[int, Mapping[float, Sequence[float]]]  # width -> learning rate -> losses of the seeds
 Sizes = Mapping[str, Mapping[int, Mapping[int, float]]]  # layer -> step -> width -> size
+
+
+def plot_ladder(
+    names: Sequence[str], losses: Sequence[float], published: Sequence[float | None], title: str = "Names, rung by rung"
+) -> Figure:
+    """Draw the validation losses of a series of networks, from bottom to top. Each network has one part more.
+
+    A diamond marks a published loss (post 4, names).
+
+    Args:
+        names: (rungs,) strings, the names of the networks. An underscore is shown as a space.
+        losses: (rungs,) float, the validation losses, in nats per character.
+        published: (rungs,) float, the published losses; None for a network without a published loss.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ.
+
+    Example:
+        >>> from firstlight.figures import plot_ladder
+        >>> figure = plot_ladder(["one_head", "with_positions"], losses=[2.48, 2.31], published=[2.476, None])
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['one head', 'with positions']
+    """
+    figure, axes = style.new_axes(title, 1.6 + 0.6 * len(names))
+    style.label_axes(axes, "validation loss (nats per character); lower is better", "", grid="x")
+    rows = range(len(names))
+    axes.hlines(rows, min(losses), losses, color=style.PALE, linewidth=3)
+    axes.plot(losses, rows, color=style.BLUE, marker="o", markersize=8, linestyle="none", label="measured")
+    known = [(value, row) for value, row in zip(published, rows, strict=True) if value is not None]
+    if known:
+        axes.plot(*zip(*known, strict=True), color=style.VERMILION, marker="D", linestyle="none", label="the 2023 post")
+    above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "color": style.INK}
+    for loss, row in zip(losses, rows, strict=True):
+        axes.annotate(f"{loss:.3f}", (loss, row), **above)
+    axes.set_yticks(rows, [name.replace("_", " ") for name in names])
+    axes.set_ylim(-0.6, len(names) - 0.2)
+    axes.margins(x=0.08)
+    style.legend(axes, loc="upper right" if losses[0] > losses[-1] else "lower right")
+    return figure
 
 
 def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss against learning rate") -> Figure:
@@ -46,8 +89,7 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
     lowest = [min(line.values()) for panel in lines.values() for line in panel.values() if line]
     if not lowest or not all(any(panel.values()) for panel in lines.values()):
         raise ValueError("there are no losses to draw; pass at least one for each panel")
-    figure = style.new_figure(title, 4.8)
-    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    figure, grid = style.new_panels(title, 4.8, columns=len(panels), sharey=True)
     widths = sorted({width for panel in panels.values() for width in panel})
     colors = dict(zip(widths, _shades(len(widths)), strict=True))
     handles: dict[int, Any] = {}
@@ -98,8 +140,9 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
     layers = list(next(iter(panels.values()), ()))
     if not layers or any(list(panel) != layers for panel in panels.values()):
         raise ValueError("each row must have the same layers, and at least one")
-    figure = style.new_figure(title, 0.9 + 2.4 * len(panels))
-    grid = figure.subplots(len(panels), len(layers), sharex=True, sharey=True, squeeze=False)
+    height, shape = 0.9 + 2.4 * len(panels), (len(panels), len(layers))
+    figure, places = style.new_panels(title, height, *shape, sharex=True, sharey=True)
+    grid = places.reshape(shape)
     steps = sorted({step for panel in panels.values() for of_layer in panel.values() for step in of_layer})
     colors = dict(zip(steps, _shades(len(steps)), strict=True))
     handles: dict[int, Any] = {}

@@ -1,6 +1,7 @@
-"""The figure of the most confident mistakes of a classifier."""
+"""Figures of tables: names with their values, and the most confident mistakes of a classifier."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -10,11 +11,46 @@ from matplotlib.textpath import text_to_path
 
 from firstlight.figures import style
 
-MOST_LINES = 3  # lines of a text
+ROW = 0.3  # height of a row of a table in inches
+VALUES = 0.45  # left edge of the values, as a share of the width
+MOST_LINES = 3  # lines of the text of a mistake
 LINE, SPACE = 0.19, 0.14  # inches: height of a line of text, and space between two mistakes
 SIZE = 9.5  # points
 COLUMNS = (0.0, 0.155, 0.27)  # left edge of each column, as a share of the width
 TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  # points; 4% are a reserve for rounding
+LONGEST_PART = 40  # characters of a word that fit a line, whatever they are
+
+
+def plot_table(rows: Mapping[str, str], *, title: str) -> Figure:
+    """Draw a table with one name and one value in each row.
+
+    Args:
+        rows: name -> value, both as text, in the order in which they are drawn.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `rows` is empty.
+
+    Example:
+        >>> from firstlight.figures import plot_table
+        >>> figure = plot_table({"lines": "182,550", "words": "925,063"}, title="Statistics of the plays")
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['lines', '182,550', 'words', '925,063']
+    """
+    if not rows:
+        raise ValueError("rows is empty; pass at least one name and its value")
+    figure, axes = style.new_axes(title, ROW * len(rows) + 0.8)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(rows), 0)
+    axes.set_axis_off()
+    for number, (name, value) in enumerate(rows.items()):
+        axes.axhline(number + 1, color=style.PALE, linewidth=style.THIN)
+        for place, text, color in ((0.0, name, style.GREY), (VALUES, style.shorten(value, 36), style.INK)):
+            axes.text(place, number + 0.5, text, fontsize=style.LABEL_SIZE, color=color, va="center", parse_math=False)
+    return figure
 
 
 class Mistake(NamedTuple):
@@ -79,9 +115,8 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
             ("\n".join(lines), style.INK),
         )
         for place, (text, color) in zip(COLUMNS, cells, strict=True):
-            axes.text(
-                *(place, position, text), fontsize=SIZE, color=color, va="top", linespacing=1.25, parse_math=False
-            ).set_in_layout(False)  # the lines already fit the width of the figure
+            options = {"fontsize": SIZE, "va": "top", "linespacing": 1.25, "parse_math": False}
+            axes.text(place, position, text, color=color, **options).set_in_layout(False)  # the lines fit the width
         position += row_height
     return figure
 
@@ -90,25 +125,18 @@ def _lines(text: str) -> list[str]:
     """Return a text as at most three lines of limited width. The last line of a longer text ends in an ellipsis."""
     lines = [""]
     for word in text.split() or ["(empty)"]:
-        longer = f"{lines[-1]} {word}".strip()
-        if _width(longer) <= TEXT_WIDTH:
-            lines[-1] = longer
-            continue
-        lines += [word] if lines[-1] else []
-        lines[-1] = lines[-1] or word
-        while _width(lines[-1]) > TEXT_WIDTH and len(lines) <= MOST_LINES:  # a word longer than a line
-            end = len(_fitting(lines[-1]))
-            lines[-1:] = [lines[-1][:end], lines[-1][end:]]
-        if len(lines) > MOST_LINES:
-            return [*lines[: MOST_LINES - 1], _fitting(lines[MOST_LINES - 1], style.ELLIPSIS) + style.ELLIPSIS]
-    return lines
-
-
-def _fitting(text: str, ending: str = "") -> str:
-    """Return the longest beginning of a text that fits a line together with an ending."""
-    while _width(text + ending) > TEXT_WIDTH:
-        text = text[:-1]
-    return text
+        for part in textwrap.wrap(word, LONGEST_PART):
+            longer = f"{lines[-1]} {part}".strip()
+            if _width(longer) <= TEXT_WIDTH:
+                lines[-1] = longer
+            else:
+                lines.append(part)
+    if len(lines) <= MOST_LINES:
+        return lines
+    last = lines[MOST_LINES - 1]
+    while _width(last + style.ELLIPSIS) > TEXT_WIDTH:
+        last = last[:-1]
+    return [*lines[: MOST_LINES - 1], last + style.ELLIPSIS]
 
 
 def _width(text: str) -> float:
