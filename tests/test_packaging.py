@@ -51,9 +51,7 @@ def test_every_pin_is_a_public_version_that_any_machine_can_install() -> None:
     [
         "torch==2.13.0+cpu",
         "torch @ file:///home/user/wheels/torch-2.13.0-py3-none-any.whl",
-        "./wheels/torch-2.13.0-py3-none-any.whl",
         "--find-links wheels",
-        "torch>=2.13",
         "# from mirror.example.org",
         "# made in /home/someone/wheels",
     ],
@@ -178,19 +176,15 @@ def test_the_first_supported_python_makes_the_environment_which_is_then_kept(mac
     assert machine.log.read_text().endswith(" -c constraints.txt\n")
 
 
-def test_an_environment_whose_installation_was_interrupted_is_made_again(machine: Machine) -> None:
+def test_an_environment_without_its_python_or_with_an_interrupted_installation_is_made_again(machine: Machine) -> None:
     assert machine.make(machine.interpreter("3.12", pip_exit=1)).returncode == 1
     assert machine.make(machine.interpreter("3.12")).returncode == 0
     assert machine.make(machine.interpreter("3.12")).returncode == 0
     assert machine.notes() == ["3.12 made", "installed -m", "3.12 made", "installed -m", "installed -m"]
-
-
-def test_an_environment_whose_python_is_gone_is_made_again(machine: Machine) -> None:
-    assert machine.make(machine.interpreter("3.12")).returncode == 0
     (machine.environment / "bin" / "python").unlink()
     (machine.environment / "bin" / "python").symlink_to(machine.folder / "gone")
     assert machine.make(machine.interpreter("3.13")).returncode == 0
-    assert machine.notes()[2:] == ["3.13 made", "installed -m"]
+    assert machine.notes()[5:] == ["3.13 made", "installed -m"]
 
 
 def test_without_a_supported_python_one_line_names_what_was_tried_and_the_remedy(machine: Machine) -> None:
@@ -203,16 +197,14 @@ def test_without_a_supported_python_one_line_names_what_was_tried_and_the_remedy
     assert not machine.environment.exists()
 
 
-def test_a_folder_that_is_not_an_environment_is_left_as_it_is(machine: Machine) -> None:
+def test_a_folder_of_something_else_and_an_environment_of_another_python_are_left_as_they_are(machine: Machine) -> None:
     machine.environment.mkdir()
     (machine.environment / "thesis.txt").write_text("words")
     done = machine.make(machine.interpreter("3.12"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "is not empty and is not a virtual environment" in done.stderr
     assert [path.name for path in machine.environment.iterdir()] == ["thesis.txt"]
-
-
-def test_an_environment_of_another_python_is_left_as_it_is(machine: Machine) -> None:
+    (machine.environment / "thesis.txt").unlink()
     assert machine.make(machine.interpreter("3.12")).returncode == 0
     other = machine.interpreter("3.14", unsupported=True)
     (machine.environment / "bin" / "python").write_text(Path(other).read_text())

@@ -84,14 +84,6 @@ def test_without_a_gpu_the_benchmark_of_gpus_says_so_in_a_line(
     assert printed.err == "this machine has no GPU; use --device cpu to run the same code without one\n"
 
 
-def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match=r"^2$"):
-        benchmark("gpu", "--device", "cpu", "--variants", "eagre")
-    assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, CUDA graphs, bfloat16,")
-
-
 THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # two kinds of network are already tested
 
 

@@ -123,41 +123,6 @@ def module(path: Path) -> Any:
     return loaded
 
 
-def matmul_precision(name: str, backends: str) -> None:
-    torch.set_float32_matmul_precision(name)
-    torch.backends.cuda.matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = backends
-
-
-@pytest.mark.parametrize(
-    ("change", "back"),
-    [
-        (lambda: torch.set_float32_matmul_precision("high"), lambda: matmul_precision("highest", "none")),
-        (lambda: torch.set_num_threads(2), lambda: torch.set_num_threads(1)),
-        (lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)),
-        (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
-        (
-            lambda: setattr(torch.backends.mkldnn, "enabled", False),
-            lambda: setattr(torch.backends.mkldnn, "enabled", True),
-        ),
-        (
-            lambda: setattr(torch.backends.cudnn, "benchmark", True),
-            lambda: setattr(torch.backends.cudnn, "benchmark", False),
-        ),
-        (lambda: torch.autograd.set_detect_anomaly(True), lambda: torch.autograd.set_detect_anomaly(False)),
-    ],
-    ids=["precision", "threads", "deterministic", "dtype", "mkldnn", "cudnn", "anomaly"],
-)
-def test_the_compared_settings_show_each_change(change: Callable[[], Any], back: Callable[[], Any]) -> None:
-    torch_settings = module(HERE / "torch_settings.py").torch_settings
-    before = torch_settings()
-    change()
-    try:
-        assert torch_settings() != before
-    finally:
-        back()
-    assert torch_settings() == before
-
-
 @pytest.fixture(scope="module")
 def plain_gpt() -> Any:
     return module(ROOT / "benchmarks" / "plain_gpt.py")
@@ -205,19 +170,3 @@ def test_the_plain_program_learns_and_writes_its_record(plain_gpt: Any, tmp_path
     assert record["parameters"] == 5 * 12 + 7 * 12 + (12 * 12 * 12 + 13 * 12) + 2 * 12
     assert record["processor_seconds"] > 0
     assert record["wall_seconds"] > 0
-
-
-def test_the_plain_program_decays_matrices_and_sets_the_rate_as_a_cosine(plain_gpt: Any, tmp_path: Path) -> None:
-    text = tmp_path / "text.bin"
-    np.arange(11, dtype=np.uint16).tofile(text)
-    settings = plain_gpt.Settings(text, 11, dim=12, num_heads=3, context_length=7, steps=300, warmup_steps=100)
-    training = plain_gpt.Training(settings)
-    decayed, not_decayed = training.optimizer.param_groups
-    assert (decayed["weight_decay"], not_decayed["weight_decay"]) == (0.1, 0)
-    assert {parameter.ndim for parameter in decayed["params"]} == {2}
-    assert {parameter.ndim for parameter in not_decayed["params"]} == {1}
-    assert not decayed["fused"]
-    rates = []
-    for training.steps in (0, 100, 200, 300, 400):
-        rates.append(training.learning_rate())
-    assert rates == pytest.approx([1e-3 / 101, 1e-3, 5.5e-4, 1e-4, 1e-4])

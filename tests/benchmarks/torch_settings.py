@@ -9,22 +9,8 @@ import torch
 from lightning.pytorch import Callback
 
 OF_BACKENDS = (
-    "fp32_precision",
-    "cuda.matmul.fp32_precision",
-    "cuda.matmul.allow_fp16_reduced_precision_reduction",
-    "cuda.matmul.allow_bf16_reduced_precision_reduction",
-    "cudnn.enabled",
-    "cudnn.benchmark",
-    "cudnn.deterministic",
-    "cudnn.fp32_precision",
-    "cudnn.conv.fp32_precision",
-    "cudnn.rnn.fp32_precision",
-    "mkldnn.enabled",
-    "mkldnn.deterministic",
-    "mkldnn.fp32_precision",
-    "mkldnn.matmul.fp32_precision",
-    "mkldnn.conv.fp32_precision",
-    "mkldnn.rnn.fp32_precision",
+    *("cuda.matmul.fp32_precision", "cuda.matmul.allow_bf16_reduced_precision_reduction", "cudnn.enabled"),
+    *("cudnn.benchmark", "cudnn.deterministic", "cudnn.fp32_precision", "mkldnn.enabled", "mkldnn.fp32_precision"),
 )
 
 

@@ -5,20 +5,12 @@ from firstlight.callbacks.model_summary import ModelSummary
 from firstlight.networks.size import num_parameters
 
 
-class Mixed(nn.Module):
-    """A network with a trained layer of 40 weights and a frozen layer of 66."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.trained, self.frozen = nn.Linear(7, 5), nn.Linear(10, 6).requires_grad_(requires_grad=False)
-
-
 def test_the_line_has_the_number_of_the_record_and_what_it_is_made_of() -> None:
-    module = Mixed()
+    module = nn.ModuleDict({"trained": nn.Linear(7, 5), "frozen": nn.Linear(10, 6).requires_grad_(False)})
     assert ModelSummary.size(module, 1013) == (
         "Parameters: 1,053, 40 trained, 1,013 counted from the training texts; 66 that are not trained are left out"
     )
-    assert ModelSummary.size(module.trained) == "Parameters: 40, all of them trained"
+    assert ModelSummary.size(module["trained"]) == "Parameters: 40, all of them trained"
 
 
 @pytest.mark.parametrize("max_depth", [0, 1])

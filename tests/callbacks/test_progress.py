@@ -1,6 +1,5 @@
 import logging
 import re
-import sys
 
 import pytest
 
@@ -64,10 +63,3 @@ def test_the_bar_is_silent_where_nobody_watches(bench, capsys) -> None:
     assert bar.is_disabled
     bench.fit(bar, enable_progress_bar=True)
     assert capsys.readouterr().out == ""
-
-
-def test_the_bar_is_there_for_a_terminal(monkeypatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    bar = ProgressBar(refresh_rate=7)
-    assert bar.is_enabled
-    assert bar.refresh_rate == 7

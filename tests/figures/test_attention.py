@@ -91,13 +91,6 @@ def test_nothing_is_cut_off_stretched_or_covered(num_heads: int, num_queries: in
         assert not any(one.overlaps(other) for i, one in enumerate(parts) for other in parts[:i])
 
 
-def test_of_very_many_tokens_those_that_are_named_stand_at_their_place() -> None:
-    (axes,) = panels(draw(1, words(3), words(210)))
-    _, columns = texts(axes)
-    assert len(columns) < 210
-    assert columns == [f"wort{place}" for place in axes.get_xticks()]
-
-
 def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
     maps = {"encoder block 1": shares(3, 7, 7), "decoder block 1, cross-attention": shares(2, 5, 7)}
     figure = plot_attention_grid(maps)

@@ -49,12 +49,6 @@ def test_rows_are_true_classes_and_shares_are_of_a_row() -> None:
     assert [cell_texts(percent)[1, column] for column in range(3)] == ["–"] * 3
 
 
-def test_a_matrix_of_zeros_is_drawn() -> None:
-    counts, percent = draw(np.zeros((2, 2), dtype=int), CLASSES[:2])
-    assert set(cell_texts(counts).values()) == {"0"}
-    assert set(cell_texts(percent).values()) == {"–"}
-
-
 def test_text_is_white_on_dark_cells_and_dark_on_light_ones() -> None:
     counts, _ = draw(COUNTS, CLASSES)
     colors = {text.get_text(): text.get_color() for text in counts.texts}

@@ -80,13 +80,6 @@ def test_each_line_is_a_true_class_made_of_shares_of_the_predicted() -> None:
     assert outlined == [(0, 0), (1, 1), (4, 4)]  # the correct predictions
 
 
-def test_no_examples_at_all_draw_empty_lines() -> None:
-    nothing = np.zeros(0, dtype=int)
-    figure = plot_predicted_per_star(nothing, nothing, STARS)
-    assert widths(figure.axes[0]).sum() == 0
-    check_inside(figure)
-
-
 @pytest.mark.parametrize("num_classes", [1, 20])
 @pytest.mark.parametrize("name", ["{}", "$ {} stars, a name far longer than any figure has room for"])
 def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int, name: str) -> None:

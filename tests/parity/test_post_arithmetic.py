@@ -9,15 +9,8 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
-from firstlight.generator.network import Generator
-from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
-from firstlight.networks.block import FeedForward, build_norm
-from firstlight.networks.config import TransformerConfig
-from firstlight.networks.variants import Activation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 
@@ -123,133 +116,6 @@ def test_the_derivative_of_a_softmax_is_that_of_post_3_where_the_mask_allows_and
     weights = powers / powers.sum().clamp(min=1e-9)
     expected = torch.diag(weights) - torch.outer(weights, weights)
     assert_close(jacobian(lambda each: masks.masked_softmax(each, mask), scores), expected)
-
-
-def bare_norm(dim: int) -> nn.LayerNorm:
-    norm = build_norm(TransformerConfig(dim=dim, num_heads=1, norm_affine=False))
-    assert isinstance(norm, nn.LayerNorm)
-    assert not list(norm.parameters())
-    return norm
-
-
-@pytest.mark.parametrize("size", [0.01, 1, 1_000])
-def test_the_derivative_of_a_norm_is_that_of_post_3(size: float) -> None:
-    """The Jacobian is (N·I - 1)/(Nσ) - (x - μ)(x - μ)ᵀ/(Nσ³) with σ = √(variance + ε), and ε is negligible."""
-    norm, hidden = bare_norm(7), size * random_tensor(7, seed=1) + 3
-    count, centred = 7, hidden - hidden.mean()
-
-    def formula(deviation: Tensor) -> Tensor:
-        numerator = count * torch.eye(count) - torch.ones(count, count)
-        return numerator / (count * deviation) - torch.outer(centred, centred) / (count * deviation**3)
-
-    variance = hidden.var(unbiased=False)
-    found = jacobian(norm, hidden)
-    assert_close(found, formula((variance + norm.eps).sqrt()))
-    assert torch.allclose(found, formula(variance.sqrt()), atol=0, rtol=1e-6) is (size == 1_000)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_the_errors_of_attention_flow_back_as_those_of_two_products_and_a_softmax(causal: bool) -> None:
-    """If Z = AB, dA = dZ·Bᵀ and dB = Aᵀ·dZ, for each head of each text. The dW of a layer is summed over the texts."""
-    dim, num_heads, head_dim, texts, length = 10, 3, 5, 2, 7
-    torch.manual_seed(0)
-    attention = MultiHeadAttention(dim, num_heads, head_dim).double()
-    hidden, error = random_tensor(texts, length, dim, seed=1), random_tensor(texts, length, dim, seed=2)
-    tokens = hidden.clone().requires_grad_()
-    attention(tokens, is_causal=causal).backward(error)
-
-    weights_of = {
-        name: getattr(attention, name).weight.detach().clone() for name in ("query", "key", "value", "output")
-    }
-    rows = [slice(head * head_dim, (head + 1) * head_dim) for head in range(num_heads)]
-    expected = {name: torch.zeros_like(weight) for name, weight in weights_of.items()}
-    expected_tokens = torch.zeros_like(hidden)
-    for text in range(texts):
-        x, d_out = hidden[text], error[text]
-        for part in rows:
-            query, key, value = (x @ weights_of[name][part].T for name in ("query", "key", "value"))
-            scores = query @ key.T / math.sqrt(head_dim)
-            if causal:
-                scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf)
-            weights = scores.softmax(dim=1)
-            head = weights @ value
-            expected["output"][:, part] += d_out.T @ head
-            d_head = d_out @ weights_of["output"][:, part]
-            d_weights = d_head @ value.T  # for weights · value: dA = dZ·Bᵀ
-            errors = {"value": weights.T @ d_head}  # and dB = Aᵀ·dZ
-            d_scores = weights * (d_weights - (d_weights * weights).sum(dim=1, keepdim=True))  # for the softmax
-            d_product = d_scores / math.sqrt(head_dim)
-            errors |= {"query": d_product @ key, "key": d_product.T @ query}  # for query · keyᵀ
-            for name, d_projected in errors.items():
-                expected[name][part] += d_projected.T @ x
-                expected_tokens[text] += d_projected @ weights_of[name][part]
-    for name, gradient in expected.items():
-        assert_close(getattr(attention, name).weight.grad, gradient)
-    assert_close(attention.output.bias.grad, error.sum(dim=(0, 1)))
-    assert_close(tokens.grad, expected_tokens)
-
-
-def test_the_errors_of_a_feed_forward_layer_flow_back_as_those_of_its_two_products() -> None:
-    torch.manual_seed(0)
-    layer = FeedForward(3, 11, Activation.relu).double()
-    hidden, error = random_tensor(2, 5, 3, seed=1), random_tensor(2, 5, 3, seed=2)
-    tokens = hidden.clone().requires_grad_()
-    layer(tokens).backward(error)
-    x, d_out = hidden.flatten(0, 1), error.flatten(0, 1)  # all tokens of all texts
-    before = x @ layer.expand.weight.T + layer.expand.bias
-    d_before = (d_out @ layer.contract.weight) * (before > 0)
-    assert_close(layer.contract.weight.grad, d_out.T @ before.clamp(min=0))
-    assert_close(layer.contract.bias.grad, d_out.sum(dim=0))
-    assert_close(layer.expand.weight.grad, d_before.T @ x)
-    assert_close(layer.expand.bias.grad, d_before.sum(dim=0))
-    assert_close(tokens.grad, (d_before @ layer.expand.weight).unflatten(0, (2, 5)))
-
-
-def watch(module: nn.Module) -> list[Tensor]:
-    """Return a list that collects the outputs of a module. Their gradients are kept."""
-    seen: list[Tensor] = []
-
-    def keep(_: nn.Module, __: object, output: Tensor) -> None:
-        output.retain_grad()
-        seen.append(output)
-
-    module.register_forward_hook(keep)
-    return seen
-
-
-TWICE = [[2, 5, 2, 3], [5, 7, 5, 5]]  # 2 and 5 are used more than once, 3 and 7 once, the others never
-
-
-def scattered(errors: Tensor, vocab_size: int) -> Tensor:
-    """Return the sum of the errors of each token id."""
-    total = torch.zeros(vocab_size, errors.shape[-1], dtype=errors.dtype)
-    for text, row in enumerate(TWICE):
-        for place, token in enumerate(row):
-            total[token] += errors[text, place]
-    return total
-
-
-def test_a_word_used_twice_gets_both_errors() -> None:
-    torch.manual_seed(0)
-    classifier = Classifier(ClassifierConfig(dim=6, num_heads=2, context_length=5), 11, 5).double().eval()
-    seen = watch(classifier.embedding)
-    classifier(torch.tensor(TWICE)).square().sum().backward()
-    found = classifier.embedding.weight.grad
-    assert_close(found, scattered(seen[0].grad, 11))
-    assert found.any(dim=1).nonzero().flatten().tolist() == [2, 3, 5, 7]
-
-
-def test_an_embedding_tied_to_the_head_gets_the_errors_of_both() -> None:
-    """The gradient has two parts: the scattered errors of the look-up, and dB = Aᵀ·dZ of the head's matrix."""
-    torch.manual_seed(0)
-    config = GeneratorConfig(dim=6, num_heads=2, context_length=5, tie_embeddings=True)
-    generator = Generator(config, 11).double().eval()
-    looked_up, read = watch(generator.embedding), watch(generator.blocks[-1])
-    logits = generator(torch.tensor(TWICE))
-    logits.retain_grad()
-    logits.square().sum().backward()
-    of_the_head = torch.einsum("blv,bld->vd", logits.grad, read[0])
-    assert_close(generator.embedding.weight.grad, scattered(looked_up[0].grad, 11) + of_the_head)
 
 
 # --- the sinusoid of post 5 (post 1's is in test_post_settings.py) ---

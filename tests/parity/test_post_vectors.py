@@ -99,7 +99,7 @@ def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
 def test_the_picture_has_the_words_at_their_first_two_components() -> None:
     tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
     encoded = SimpleNamespace(tokenizer=tokenizer, select=ids.select, rows_of=lambda _: np.arange(1))
-    subject: Any = SimpleNamespace(reviews=SimpleNamespace(encoded=encoded), config={"vectors": {"method": "power"}})
+    subject: Any = SimpleNamespace(encoded=encoded, config={"vectors": {"method": "power"}})
     (axes,) = word_vectors(subject).figure.axes
     counts = cooccurrence(ids, tokenizer.vocab_size).toarray()
     deviation = counts.std(axis=1, keepdims=True)

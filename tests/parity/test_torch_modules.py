@@ -1,6 +1,5 @@
 """firstlight's modules have the same outputs and gradients as torch's modules with the same weights."""
 
-import copy
 from typing import Any
 
 import pytest
@@ -8,15 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import Block, build_block
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.variants import Activation, Norm, PoolingKind, Positions
+from firstlight.networks.variants import Activation, Norm, Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 
@@ -198,52 +195,6 @@ def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
     expected.backward(direction)
     assert_close(hidden.grad, other_hidden.grad)
     assert_pairs_close(block_pairs(ours, theirs, "grad"))
-
-
-@both_activations
-@both_norms
-@pytest.mark.parametrize("final_norm", [True, False], ids=["final norm", "no final norm"])
-@pytest.mark.parametrize("with_padding", [True, False], ids=["padding", "no mask"])
-def test_a_classifier_is_torchs_encoder_between_its_embedding_and_its_head(
-    with_padding: bool, final_norm: bool, norm: Norm, activation: Activation
-) -> None:
-    theirs = make_encoder(norm, activation, final_norm=final_norm)
-    randomize(theirs)
-    config = ClassifierConfig(
-        **make_options(norm, activation),
-        num_layers=3,
-        final_norm=final_norm,
-        positions=Positions.learned,
-        pooling=PoolingKind.flatten,
-        context_length=QUERIES,
-    )
-    ours = Classifier(config, vocab_size=29, num_outputs=5).double()
-
-    def pairs(what: str) -> Pairs:
-        found = [
-            pair
-            for one, other in zip(ours.blocks, theirs.layers, strict=True)
-            for pair in block_pairs(one, other, what)
-        ]
-        return found + (module_pairs(ours.final_norm, theirs.norm, what) if final_norm else [])
-
-    copy_weights(pairs("data"), nn.ModuleList([ours.blocks, ours.final_norm]))
-
-    token_ids = torch.randint(0, 29, (2, QUERIES), generator=torch.Generator().manual_seed(1))
-    _, key_padding, _ = ours_and_torchs_masks(with_padding, False, QUERIES, QUERIES)
-    padding_mask = torch.ones_like(token_ids, dtype=torch.bool) if key_padding is None else ~key_padding
-    embedding, positions, head = copy.deepcopy((ours.embedding, ours.positions, ours.head))
-
-    logits = ours(token_ids, padding_mask)
-    expected = head(theirs(positions(embedding(token_ids)), src_key_padding_mask=key_padding), padding_mask)
-    assert_close(logits, expected)
-
-    direction = random_tensor(2, 5, seed=3)
-    logits.backward(direction)
-    expected.backward(direction)
-    assert_pairs_close(pairs("grad"))
-    for one, other in ((ours.embedding, embedding), (ours.positions, positions), (ours.head, head)):
-        assert_pairs_close(module_pairs(one, other, "grad"))
 
 
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])

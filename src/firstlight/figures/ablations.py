@@ -52,7 +52,7 @@ def plot_ladder(
     known = [(value, row) for value, row in zip(published, rows, strict=True) if value is not None]
     if known:
         axes.plot(*zip(*known, strict=True), color=style.VERMILION, marker="D", linestyle="none", label="the 2023 post")
-    above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "color": style.INK}
+    above: dict[str, Any] = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "color": style.INK}
     for loss, row in zip(losses, rows, strict=True):
         axes.annotate(f"{loss:.3f}", (loss, row), **above)
     axes.set_yticks(rows, [name.replace("_", " ") for name in names])

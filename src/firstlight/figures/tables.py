@@ -115,8 +115,8 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
             ("\n".join(lines), style.INK),
         )
         for place, (text, color) in zip(COLUMNS, cells, strict=True):
-            options = {"fontsize": SIZE, "va": "top", "linespacing": 1.25, "parse_math": False}
-            axes.text(place, position, text, color=color, **options).set_in_layout(False)  # the lines fit the width
+            cell = axes.text(place, position, text, fontsize=SIZE, color=color, va="top", linespacing=1.25)
+            cell.set(parse_math=False, in_layout=False)  # the lines already fit the width of the figure
         position += row_height
     return figure
 

@@ -10,7 +10,7 @@ from firstlight.data.choice_rows import longest
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
-    frequencies,
+    data_sets,
     plot_character_frequencies,
     plot_coverage,
     plot_embeddings,
@@ -103,8 +103,8 @@ def characters(subject: Subject) -> Drawn:
         names, counts = [name.translate({32: "␣", 10: "⏎"}) for name in counted], np.array([*counted.values()])
     title = f"Frequency of each character in {counts.sum():,} training characters"
     notes = []
-    if (counts > 0).sum() > frequencies.MOST_BARS:
-        shown = f"{frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters"
+    if (counts > 0).sum() > data_sets.MOST_BARS:
+        shown = f"{data_sets.MOST_BARS} most frequent of {(counts > 0).sum()} characters"
         notes.append(f"the figure shows the {shown}")
     return Drawn(plot_character_frequencies(names, counts, title=title), notes)
 
