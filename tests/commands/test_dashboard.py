@@ -207,7 +207,7 @@ class Server:
 def server(monkeypatch) -> Server:
     """A W&B that answers, and a key for it."""
     server = Server()
-    monkeypatch.setattr("firstlight.runs.weights_and_biases.has_key", lambda: True)
+    monkeypatch.setattr("firstlight.runs.wandb_logger.has_key", lambda: True)
     monkeypatch.setattr(wandb, "Api", lambda **options: server)
     return server
 
@@ -229,7 +229,7 @@ def refused(done: Done, code: int, message: str) -> None:
 
 
 def test_without_a_key_the_file_is_written_and_nothing_pushed(scripts: Scripts, server: Server, monkeypatch) -> None:
-    monkeypatch.setattr("firstlight.runs.weights_and_biases.has_key", lambda: False)
+    monkeypatch.setattr("firstlight.runs.wandb_logger.has_key", lambda: False)
     refused(scripts.run("dashboard", "--push"), 2, "--push requires a key: run `wandb login`, or set WANDB_API_KEY")
     assert server.sent == []
     assert (scripts.folder / "logs" / "dashboard.json").is_file()

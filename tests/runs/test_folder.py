@@ -51,7 +51,7 @@ def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
     (make_run(tmp_path, "c", {}, age=3) / "metrics.json").write_text('{"metrics": [1]}')
     assert find_run("best:val/loss", tmp_path).path == good
     assert f"best:val/loss ignores {odd}: the value {value!r} is not a finite number" in caplog.messages
-    assert any("metrics is not an object" in message for message in caplog.messages)
+    assert any("it is not an object with metrics" in message for message in caplog.messages)
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:

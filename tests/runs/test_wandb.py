@@ -11,9 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from PIL import Image
 
 from firstlight.errors import UserError
-from firstlight.runs import weights_and_biases
-from firstlight.runs.wandb_logger import ResumableWandbLogger
-from firstlight.runs.weights_and_biases import logger_options
+from firstlight.runs import wandb_logger
+from firstlight.runs.wandb_logger import ResumableWandbLogger, logger_options
 from tests_support import Done, Scripts
 from wandb_files import Run, no_key, read_run, runs_below
 
@@ -28,7 +27,7 @@ def key(monkeypatch) -> Iterator[dict[str, bool]]:
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.delenv("WANDB_SWEEP_ID", raising=False)
     found = {"there": False}
-    monkeypatch.setattr(weights_and_biases, "has_key", lambda: found["there"])
+    monkeypatch.setattr(wandb_logger, "has_key", lambda: found["there"])
     yield found
     assert "WANDB_MODE" not in os.environ, "the next run of this process would be offline too"
 
@@ -102,9 +101,9 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
     wandb = pytest.importorskip("wandb")
     monkeypatch.chdir(tmp_path)
     with wandb.init(mode="disabled", dir=str(tmp_path)):
-        weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})
+        wandb_logger.finish({"status": "finished", "parameters": 17, "metrics": {}})
     assert wandb.run is None
-    weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
+    wandb_logger.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
 
 
 # --- a resumed run ---
@@ -116,19 +115,19 @@ def folder_config(folder: Path, *, resumed: bool) -> DictConfig:
 
 def test_a_run_keeps_its_id_in_its_folder(key, tmp_path, monkeypatch) -> None:
     node = OmegaConf.create({})
-    first = weights_and_biases.identity(folder_config(tmp_path, resumed=False), node)
+    first = wandb_logger.identity(folder_config(tmp_path, resumed=False), node)
     assert first["resume"] == "allow"
     assert re.fullmatch("[a-z0-9]{8}", first["id"])
-    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == first
-    another = weights_and_biases.identity(folder_config(tmp_path, resumed=False), node)
+    assert wandb_logger.identity(folder_config(tmp_path, resumed=True), node) == first
+    another = wandb_logger.identity(folder_config(tmp_path, resumed=False), node)
     assert another["id"] != first["id"]
     for broken in (b"../../elsewhere", b"\xff\xfe", b""):
         (tmp_path / "wandb_id.txt").write_bytes(broken)
-        given = weights_and_biases.identity(folder_config(tmp_path, resumed=True), node)
+        given = wandb_logger.identity(folder_config(tmp_path, resumed=True), node)
         assert re.fullmatch("[a-z0-9]{8}", given["id"])
-    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), OmegaConf.create({"id": "mine"})) == {}
+    assert wandb_logger.identity(folder_config(tmp_path, resumed=True), OmegaConf.create({"id": "mine"})) == {}
     monkeypatch.setenv("WANDB_RUN_ID", "anagents")
-    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == {}
+    assert wandb_logger.identity(folder_config(tmp_path, resumed=True), node) == {}
 
 
 class FakeRun:
@@ -239,7 +238,7 @@ def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follow
     logger = ResumableWandbLogger(save_dir=str(tmp_path), mode="offline")
     logger.log_metrics({"val/loss": 1.0}, 9)
     logger.log_metrics({"val/loss": 3.0}, 19)
-    weights_and_biases.finish({"status": "finished", "parameters": 7, "metrics": {"val/loss": 1.0}})
+    wandb_logger.finish({"status": "finished", "parameters": 7, "metrics": {"val/loss": 1.0}})
     [file] = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     run = read_run(file)
     assert run.history("val/loss") == [(9, 1.0), (19, 3.0)]

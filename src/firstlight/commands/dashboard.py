@@ -89,7 +89,7 @@ def push(workspace: Any) -> str:
 
     Raises UserError without a key, and RunError if W&B refuses it.
     """
-    from firstlight.runs.weights_and_biases import has_key  # imports Lightning
+    from firstlight.runs.wandb_logger import has_key  # imports Lightning
 
     if not has_key():
         raise UserError("--push requires a key: run `wandb login`, or set WANDB_API_KEY")

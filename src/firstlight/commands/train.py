@@ -110,7 +110,8 @@ def sweep(config: DictConfig, context: HydraContext) -> None:
     """Pass the jobs to the sweeper, which composes each of them and calls `train_job`."""
     sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=train_job)
     context.callbacks.on_multirun_start(config=config, config_name=CONFIG_NAME)
-    sweeper.sweep(arguments=list(config.hydra.overrides.task))
+    typed: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # each job resolves ${…} by itself
+    sweeper.sweep(arguments=typed)
     context.callbacks.on_multirun_end(config=config, config_name=CONFIG_NAME)
 
 

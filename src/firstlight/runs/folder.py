@@ -5,7 +5,6 @@ import logging
 import math
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -64,53 +63,32 @@ def is_of_sample(record: Mapping[str, Any]) -> bool:
     return isinstance(data, dict) and data.get("source") == "sample"
 
 
+class InFolder:
+    """The path of a file in the folder of a run, as an attribute of RunFolder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: "RunFolder", owner: type) -> Path:
+        return run.path / self.name
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of a run, with the paths of its files."""
 
     path: Path
 
-    @property
-    def metrics_file(self) -> Path:
-        return self.path / "metrics.json"
-
-    @property
-    def history_file(self) -> Path:
-        return self.path / "history.jsonl"
-
-    @property
-    def overrides_file(self) -> Path:
-        return self.path / ".hydra" / "overrides.yaml"
-
-    @property
-    def config_file(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def vocabulary_file(self) -> Path:
-        return self.path / "vocabulary.txt"
-
-    @property
-    def known_documents_file(self) -> Path:
-        return self.path / "training_documents.txt"
-
-    @property
-    def wandb_id_file(self) -> Path:
-        """The file with W&B's id of this run, by which a resumed run is the same run there."""
-        return self.path / "wandb_id.txt"
-
-    @property
-    def best_checkpoint(self) -> Path:
-        return self.path / "checkpoints" / "best.ckpt"
-
-    @property
-    def last_checkpoint(self) -> Path:
-        return self.path / "checkpoints" / "last.ckpt"
-
-    @property
-    def previous_checkpoint(self) -> Path:
-        """The file that was last_checkpoint before the last write."""
-        return self.path / "checkpoints" / "previous.ckpt"
+    metrics_file = InFolder("metrics.json")
+    history_file = InFolder("history.jsonl")
+    config_file = InFolder("config.yaml")
+    overrides_file = InFolder(".hydra/overrides.yaml")
+    vocabulary_file = InFolder("vocabulary.txt")
+    known_documents_file = InFolder("training_documents.txt")
+    wandb_id_file = InFolder("wandb_id.txt")  # W&B's id of this run, by which a resumed run is the same run there
+    best_checkpoint = InFolder("checkpoints/best.ckpt")
+    last_checkpoint = InFolder("checkpoints/last.ckpt")
+    previous_checkpoint = InFolder("checkpoints/previous.ckpt")  # what was last.ckpt before the last write
 
     def checkpoints(self) -> list[Path]:
         """Return the existing checkpoints, complete or damaged."""
@@ -138,8 +116,8 @@ class RunFolder:
             raise UserError(
                 f"{self.metrics_file} is cut short or broken ({error}); the run must be trained again"
             ) from error
-        if not isinstance(record, dict):
-            raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")
+        if not isinstance(record, dict) or not isinstance(record.get("metrics") or {}, dict):
+            raise UserError(f"{self.metrics_file} is broken (it is not an object with metrics); train the run again")
         versions = record.get("versions")
         if isinstance(versions, dict):  # a job that never began has none
             refuse_other(versions.get("firstlight"), self.metrics_file, may_be_later=may_be_later)
@@ -152,10 +130,6 @@ class RunFolder:
     def is_empty(self) -> bool:
         """Return whether the folder has no files but those that Hydra writes before a run."""
         return {file.name for file in self.path.iterdir()} <= {".hydra", "train.log"}
-
-    def remove(self) -> None:
-        """Delete the folder with everything in it."""
-        shutil.rmtree(self.path)
 
     def remove_leftovers(self) -> None:
         """Delete the unfinished files of processes that were killed while they wrote them."""
@@ -262,14 +236,6 @@ def all_runs(log_dir: Path) -> list[RunFolder]:
             with suppress(FileNotFoundError):  # the run was removed meanwhile
                 found.append((Path(where, "metrics.json").stat().st_mtime, RunFolder(Path(where))))
     return [run for _, run in sorted(found, key=lambda pair: pair[0], reverse=True)]
-
-
-def metrics_in(run: RunFolder) -> dict[str, Any]:
-    """Return the metrics in a run's record by name. Raises UserError if the record is missing or broken."""
-    metrics = run.read().get("metrics") or {}
-    if not isinstance(metrics, dict):
-        raise UserError(f"{run.metrics_file} is broken (metrics is not an object); the run must be trained again")
-    return metrics
 
 
 def is_finite(value: Any) -> TypeGuard[float]:

@@ -4,11 +4,11 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample, metrics_in
+from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +17,6 @@ TRAINED = "trained run"
 NAMES = "`latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`"
 
 CanUse = Callable[[RunFolder], bool]
-Read = TypeVar("Read")
 
 
 def has_checkpoint(run: RunFolder) -> bool:
@@ -98,17 +97,15 @@ def task_of(run: RunFolder) -> str | None:
     return None if task is None else str(task)
 
 
-def _readable(
-    name: str, runs: Iterator[RunFolder], read: Callable[[RunFolder], Read]
-) -> Iterator[tuple[RunFolder, Read]]:
-    """Yield each run with what `read` returns. A run that it cannot read is reported, and does not hide the others."""
+def _records(name: str, runs: Iterator[RunFolder]) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
+    """Yield each run with its record. A run whose record is damaged is reported, and does not hide the others."""
     for run in runs:
         try:
-            found = read(run)
+            record = run.read()
         except UserError as error:
             log.warning("%s ignores %s", name, error)
             continue
-        yield run, found
+        yield run, record
 
 
 def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
@@ -120,10 +117,10 @@ def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if not task:
         raise UserError(f"{name}: the task is missing; write latest:<task>, such as latest:names")
     others = set[str]()
-    for run, found in _readable(name, runs, task_of):
-        if found == task:
+    for run, record in _records(name, runs):
+        if record.get("task") == task:
             return run
-        others.add(str(found))
+        others.add(str(record.get("task")))
     raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(others)}")
 
 
@@ -131,39 +128,39 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     metric, separator, task = name.removeprefix(f"{BEST}:").partition(":")
     if separator and not task:
         raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
-    scored: dict[str, list[tuple[float, RunFolder]]] = {}
-    of_sample: dict[str, list[tuple[float, RunFolder]]] = {}
-    optimized: dict[str, list[tuple[str | None, str | None]]] = {}
-    known, tasks = set[str](), set[str]()
-    for run, (metrics, record) in _readable(name, runs, lambda run: (metrics_in(run), run.read())):
-        tasks.add(task_of_run := str(record.get("task")))
-        if (task and task_of_run != task) or record.get("status") == "pruned":
+    records = list(_records(name, runs))
+    tasks = {str(record.get("task")) for _, record in records}
+    if task and task not in tasks:
+        raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
+    found: list[tuple[str, bool, float, RunFolder]] = []  # task, whether the data is generated, value, run
+    for run, record in records:
+        task_of_run, value = str(record.get("task")), (record.get("metrics") or {}).get(metric)
+        if task not in ("", task_of_run) or record.get("status") == "pruned":
             continue
-        optimizes = str(record.get("optimized_metric"))
-        if optimizes.rpartition("/")[2] == metric.rpartition("/")[2]:
-            optimized.setdefault(task_of_run, []).append((optimizes, record.get("optimized_mode")))
-        known.update(metrics)
-        value = metrics.get(metric)
         if is_finite(value):
-            chosen = of_sample if is_of_sample(record) else scored
-            chosen.setdefault(task_of_run, []).append((value, run))
+            found.append((task_of_run, is_of_sample(record), value, run))
         elif value is not None:
             log.warning("%s ignores %s: the value %.40r is not a finite number", name, run.path, value)
-    if scored and of_sample:
-        count = sum(map(len, of_sample.values()))
+    real = [each for each in found if not each[1]]
+    if real and len(real) < len(found):
+        count = len(found) - len(real)
         log.warning("%s ignores %d run%s on generated data", name, count, "" if count == 1 else "s")
-    scored = scored or of_sample
-    if not scored and task and task not in tasks:
-        raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
-    if not scored:
+    found = real or found
+    if not found:
+        known = {each for _, record in records for each in record.get("metrics") or {}}
         existing = f"there are {', '.join(sorted(known))}" if known else "train one, or set paths.log_dir"
         raise UserError(f"{name}: no {wanted} has this metric; {existing}")
-    if len(scored) > 1:
-        choices = " or ".join(f"{name}:{each}" for each in sorted(scored))
-        raise UserError(f"{name}: runs of {len(scored)} tasks have this metric; write {choices}")
-    [(chosen_task, pairs)] = scored.items()
-    choose = min if direction(optimized.get(chosen_task, ()))(metric) else max
-    return choose(pairs, key=lambda pair: pair[0])[1]
+    of_task, *others = sorted({each[0] for each in found})
+    if others:
+        choices = " or ".join(f"{name}:{each}" for each in (of_task, *others))
+        raise UserError(f"{name}: runs of {1 + len(others)} tasks have this metric; write {choices}")
+    optimized = (
+        (str(record.get("optimized_metric")), record.get("optimized_mode"))
+        for _, record in records
+        if str(record.get("task")) == of_task
+    )
+    choose = min if direction(optimized)(metric) else max
+    return choose(found, key=lambda each: each[2])[3]
 
 
 def _tasks(tasks: set[str]) -> str:

@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from firstlight.invocation import CHECKOUT
-from firstlight.runs import weights_and_biases
+from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import run_key
 from firstlight.runs.targets import own_sources
@@ -76,7 +76,7 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
     """Write how the run ended into its folder, and send it to W&B."""
     record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
     folder.write(record)
-    weights_and_biases.finish(record)
+    wandb_logger.finish(record)
 
 
 @cache

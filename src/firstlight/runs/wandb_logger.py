@@ -1,11 +1,26 @@
-"""The logger of W&B for a run that may be interrupted and resumed. wandb is imported when a logger is made."""
+"""Weights & Biases: the logger of a run that may be resumed, and what else a run sends. wandb is imported late."""
 
+import logging
+import os
+import re
+import secrets
+import string
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+from firstlight.files.atomic import write_atomically
+from firstlight.runs.folder import RunFolder
+
+log = logging.getLogger(__name__)
+
+ID = re.compile("[a-z0-9]{8}")
 
 
 class ResumableWandbLogger(WandbLogger):
@@ -46,11 +61,110 @@ class ResumableWandbLogger(WandbLogger):
             self.log_metrics(metrics, step)
 
 
-def parts(folder: Path, run_id: str) -> list[Path]:
+def offline_parts(folder: Path, run_id: str) -> list[Path]:
     """Return the folders that W&B has made for the parts of an offline run, given the folder of one part."""
     return sorted(folder.parent.glob(f"offline-run-*-{run_id}"))
 
 
 def is_uploaded(folder: Path, run_id: str) -> bool:
     """Return whether `wandb sync` has uploaded a part of an offline run."""
-    return any(list(part.glob("*.synced")) for part in parts(folder, run_id))
+    return any(list(part.glob("*.synced")) for part in offline_parts(folder, run_id))
+
+
+def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
+    """Return the options that conf/logger/wandb.yaml leaves to the run: the mode, the names and the tags.
+
+    The mode is passed to `wandb.init`, since Lightning's `offline` would set WANDB_MODE for the complete process.
+    Lightning's `log_model` is off, since it uploads only checkpoints of Lightning's own callback. Raises UserError
+    without a key.
+    """
+    folder = Path(config.paths.output_dir)
+    options: dict[str, Any] = {"offline": False, "log_model": False}
+    if mode := _mode(node):
+        options["mode"] = mode
+    if node.get("name") is None:
+        options["name"] = f"{task}-{folder.name}"
+    if node.get("group") is None:
+        own = config.get("sweep", {}).get("name") or folder.name
+        options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # set by an agent of a W&B sweep
+    if is_sample:
+        options["tags"] = [*(node.get("tags") or []), "sample"]
+    return options
+
+
+def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
+    """Return the id by which a resumed run is the same run in W&B. The id is stored in the run's folder.
+
+    Return {} if an agent of a W&B sweep or the node gives the id.
+    """
+    if os.environ.get("WANDB_RUN_ID") or node.get("id") or node.get("version"):
+        return {}
+    file = RunFolder(Path(config.paths.output_dir)).wandb_id_file
+    kept = file.read_text(encoding="utf-8", errors="replace").strip() if config.resume and file.is_file() else ""
+    if ID.fullmatch(kept):
+        return {"id": kept, "resume": "allow"}
+    new = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
+    if getattr(rank_zero_only, "rank", 0) == 0:
+        write_atomically(file, new + "\n")
+    return {"id": new, "resume": "allow"}
+
+
+def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
+    """Upload the best checkpoint as an artifact of the run if logger.wandb.log_model is set."""
+    node = (config.logger or {}).get("wandb")
+    if node and node.get("log_model") and record["checkpoint"]:
+        import wandb
+
+        if wandb.run is not None:
+            artifact = wandb.Artifact(f"model-{wandb.run.id}", type="model", metadata=record["metrics"])
+            artifact.add_file(record["checkpoint"], name="best.ckpt")
+            wandb.run.log_artifact(artifact, aliases=["best"])
+
+
+def finish(record: dict[str, Any]) -> None:
+    """Close the W&B run of this process, if it has one: with exit code 0 if it finished or was pruned, else with 1."""
+    if "wandb" not in sys.modules:
+        return
+    import wandb
+
+    if wandb.run is None:
+        return
+    wandb.run.log({}, commit=True)  # else W&B would write the last validation over the summary
+    best = record["metrics"]  # of the best checkpoint; W&B would show those of the last step
+    wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
+    is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
+    run_id = wandb.run.id
+    wandb.finish(exit_code=0 if record["status"] in ("finished", "pruned") else 1)
+    if is_offline:
+        is_whole = len(offline_parts(folder, run_id)) > 1 and not is_uploaded(folder, run_id)
+        note = "; it has all numbers of the run, so upload none of its earlier folders" if is_whole else ""
+        log.info("W&B: kept offline; to upload it: wandb sync %s%s", folder, note)
+
+
+def _mode(node: DictConfig) -> str | None:
+    """Return offline or online; None if WANDB_MODE decides."""
+    if node.get("offline"):
+        return "offline"
+    if node.get("offline") is None and os.environ.get("WANDB_MODE"):
+        return None
+    if has_key():
+        return "online"
+    if node.get("offline") is not None:
+        raise UserError(
+            "logger.wandb.offline=false needs a key: run `wandb login`, set WANDB_API_KEY, or leave it null"
+        )
+    log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
+    return "offline"
+
+
+def has_key() -> bool:
+    """Return whether `wandb login` or WANDB_API_KEY has stored a key. No server is asked whether the key is valid.
+
+    Raises UserError for a text that cannot be a key.
+    """
+    import wandb
+
+    try:
+        return wandb.login(prompt=False, verify=False)
+    except wandb.errors.AuthenticationError as error:
+        raise UserError(f"W&B: {error}; correct it, or unset it") from error

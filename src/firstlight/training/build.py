@@ -36,7 +36,7 @@ from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.training import Training
-from firstlight.runs import weights_and_biases
+from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
@@ -188,8 +188,8 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
         options = {}
         if node and name == "wandb":
             is_sample = data.source.kind is SourceKind.sample
-            options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample)
-            options |= weights_and_biases.identity(config, node)
+            options = wandb_logger.logger_options(config, node, task, is_sample=is_sample)
+            options |= wandb_logger.identity(config, node)
         if node:
             loggers.append(instantiate(node, **options, _convert_="all"))
     return loggers

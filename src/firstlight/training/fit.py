@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.metadata import refuse_other_state
 from firstlight.lit.networks import build_network
 from firstlight.networks.size import num_embedding_parameters, num_parameters
-from firstlight.runs import weights_and_biases
+from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config
 from firstlight.runs.predictions import FOLDER
@@ -82,12 +83,12 @@ def train(config: DictConfig, started_at: float) -> float | None:
                     f"{folder.path} was removed or moved while the run was trained; start it again"
                 ) from error
             if is_resumed:  # the run in the folder has not changed
-                weights_and_biases.finish(record | {"status": "failed"})
+                wandb_logger.finish(record | {"status": "failed"})
                 raise
             if number := _end(folder, record, error):
                 raise Interrupted(number) from error
             if is_new and not is_prepared and isinstance(error, UserError):
-                folder.remove()  # a mistake leaves no folder
+                shutil.rmtree(folder.path)  # a mistake leaves no folder
             raise
         finish(folder, record, "pruned" if record["reason"] else "finished", reason=record["reason"])
         terminal.report(config, parts.kind, folder, record)
@@ -171,7 +172,7 @@ def _train(
     callbacks.append(WritePredictions(folder.path / FOLDER))
     evaluate_best(config, parts, record)
     if is_rank_zero():
-        weights_and_biases.keep_best(config, record)
+        wandb_logger.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
 
 

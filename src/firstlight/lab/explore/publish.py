@@ -62,7 +62,7 @@ def _to_wandb(page: "Page", config: dict[str, Any], key: str, task: Any, folder:
         raise UserError(f"--log: {folder.config_file} contains an interpolation, which runs do not write; correct it")
     import wandb
 
-    from firstlight.runs.weights_and_biases import logger_options
+    from firstlight.runs.wandb_logger import logger_options
 
     whole: DictConfig = OmegaConf.create(config)
     whole.paths.output_dir = str(folder.path)  # the folder may have been moved
