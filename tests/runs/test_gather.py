@@ -432,10 +432,3 @@ def test_the_newest_texts_are_shown_and_long_ones_cut(tmp_path: Path) -> None:
     assert (read(path).texts or "").startswith("né \n\nb\n")
     (path / "samples" / "00000300.txt").write_text("x" * 9_999)
     assert len(read(path).texts or "") < 4_010
-
-
-def test_where_data_is_from_is_taken_from_the_command_line_of_a_run_that_ended_early(tmp_path: Path) -> None:
-    early = {"status": "failed", "reason": "x", "data": None}
-    sources = {"data.source=sample": "sample", "data.source=auto": None, "seed=1": None, "+data.source=hub": "hub"}
-    for number, (override, expected) in enumerate(sources.items()):
-        assert read(make_run(tmp_path, str(number), override, **early)).source == expected

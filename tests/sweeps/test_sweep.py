@@ -401,21 +401,9 @@ def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_
         *(("9", "running"), ("31", "failed"), ("7", "interrupted"), ("1", "finished"), ("2", "finished")),
         *(("4", "finished"), ("3", "finished"), ("5", "finished")),
     ]
-    assert lines[-3] == "and 32 more: 32 waiting"
+    assert lines[-3] == "and 32 more"
     assert lines[-2].startswith("40 jobs: 5 finished, 1 failed, 34 to go, about ")
     assert lines[-1].startswith("best val/accuracy 0.5000 (optimizer.weight_decay=0.1 model=xxx")
-
-
-def test_a_table_of_few_lines_keeps_room_for_what_finished_last(tmp_path: Path) -> None:
-    jobs = jobs_in(tmp_path, *map(str, range(30)))
-    watch = Progress(tmp_path, jobs, 30, {job.folder.path: "it went wrong" for job in jobs[:20]})
-    for number in (29, 28):
-        make_run(jobs[number].folder.path, "")
-        watch.rows()
-    rows = [line.split("│")[1:3] for line in lines_of(watch, 80, height=12) if "│" in line]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        *(["0", "failed"], ["1", "failed"], ["28", "finished"], ["29", "finished"]),
-    ]
 
 
 def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) -> None:

@@ -43,7 +43,11 @@ def chosen(task: str = "stars", experiment: str | None = None) -> DictConfig:
         (["experiment=post/stars", "seed=1,2"], chosen(experiment="post/stars"), "stars_seed"),
         (["experiment=post/stars,post/names", "seed=1,2"], chosen(), "stars-names_seed"),
         (["optimizer@x.y=adam,sgd", "task='my task',stars"], chosen(), "my-task-stars_optimizer"),
-        ([f"data.a_very_long_option_{each}=1,2" for each in "abcd"], chosen(), "stars_a-very-long-option-a_3-more"),
+        (
+            [f"data.a_very_long_option_{each}=1,2" for each in "abcd"],
+            chosen(),
+            "stars_a-very-long-option-a_a-very-long-option",
+        ),
         (["dropout=interval(0,1)"], chosen(), "stars_dropout"),
         (["experiment=glob(post/*)"], chosen(), "experiments"),
     ],

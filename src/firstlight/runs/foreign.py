@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -51,14 +51,6 @@ BASES = {  # of the class that a key may name, which must be from firstlight or 
 NOT_FROM_A_FOLDER = ("lightning.pytorch.callbacks.ModelCheckpoint", "lightning.pytorch.callbacks.OnExceptionCheckpoint")
 
 
-class Refusal(NamedTuple):
-    """A line that is refused. what: its key and value; why: what is wrong with them."""
-
-    line: str
-    what: str
-    why: str
-
-
 def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
     """Return the lines of a run's overrides.yaml from which a resumed run is composed.
 
@@ -69,17 +61,16 @@ def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
         raise UserError(f"{file} is missing, so the run cannot be resumed; train it again")
     lines = saved_lines(file)
     if wrong := refused(lines, {key_of(argument) for argument in typed}):
-        again = " ".join(shlex.quote(each.line) for each in wrong)
         raise UserError(
-            f"{file}: {wrong[0].what} {wrong[0].why}; a run's folder may not choose that. "
-            f"If it is your own, type it again: {again}"
+            f"{file}: {next(iter(wrong.values()))}; a run's folder may not choose that. "
+            f"If it is your own, type it again: {shlex.join(wrong)}"
         )
     return [line for line in lines if not _is_left_out(line)]
 
 
 def to_type_again(file: Path) -> list[str]:
     """Return the lines of a run's overrides.yaml that `resume=` does not take from its folder; [] without a file."""
-    return [each.line for each in refused(saved_lines(file), ())] if file.is_file() else []
+    return [*refused(saved_lines(file), ())] if file.is_file() else []
 
 
 def saved_lines(file: Path) -> list[str]:
@@ -98,31 +89,25 @@ def saved_lines(file: Path) -> list[str]:
     return lines
 
 
-def refused(lines: Sequence[str], typed: Collection[str]) -> list[Refusal]:
-    """Return what is wrong with the lines. typed: the keys on the command line, which are allowed."""
+def refused(lines: Sequence[str], typed: Collection[str]) -> dict[str, str]:
+    """Return what is wrong with the lines, by the line. typed: the keys on the command line, which are allowed."""
     given = (line for line in lines if not _is_left_out(line) and key_of(line) not in typed)
-    return [refusal for line in given if (refusal := _refusal(line)) is not None]
+    return {line: why for line in given if (why := _wrong_in(line)) is not None}
 
 
-def _refusal(line: str) -> Refusal | None:
+def _wrong_in(line: str) -> str | None:
+    """Return a key and a value of a line, and what is wrong with them; None if the line is harmless."""
     override = _parsed(line)
     if override.package is not None:
-        return Refusal(line, line.lstrip("+~"), "moves settings to another place")
+        return f"{line.lstrip('+~')} moves settings to another place"
     key, value = override.key_or_group, None if override.is_delete() else override.value()
     if "/" in key or key in config_files.groups():
-        why = _wrong_choice(key, value)
-        return Refusal(line, line.lstrip("+"), why) if why else None
+        known = config_files.choices(key)
+        wanted = value if isinstance(value, list) else [value]
+        is_known = all(choice is None or choice in known for choice in wanted)
+        return None if is_known else f"{line.lstrip('+')} is not a choice of {key} in the configuration files"
     wrong = ((f"{leaf}={part}", _wrong(leaf, part)) for leaf, part in _leaves(key, value))
-    return next((Refusal(line, what, why) for what, why in wrong if why), None)
-
-
-def _wrong_choice(group: str, value: Any) -> str | None:
-    """Return what is wrong with the choice of a group, which must be a file of the configuration; or None."""
-    known = config_files.choices(group)
-    for choice in value if isinstance(value, list) else [value]:
-        if choice is not None and choice not in known:
-            return f"is not a choice of {group} in the configuration files"
-    return None
+    return next((f"{what} {why}" for what, why in wrong if why), None)
 
 
 def _wrong(key: str, value: Any) -> str | None:
@@ -169,13 +154,8 @@ def _wrong_target(parent: str, target: Any) -> str | None:
         return why
     packages = ("firstlight.", *(name.rpartition(".")[0] + "." for name in names))
     is_known = isinstance(found, type) and f"{found.__module__}.".startswith(packages)
-    if not is_known or not issubclass(found, _classes(names)) or issubclass(found, _classes(NOT_FROM_A_FOLDER)):
-        return why
-    return None
-
-
-def _classes(names: Sequence[str]) -> tuple[type, ...]:
-    return tuple(map(resolve_name, names))
+    bases, refused_bases = (tuple(map(resolve_name, each)) for each in (names, NOT_FROM_A_FOLDER))
+    return None if is_known and issubclass(found, bases) and not issubclass(found, refused_bases) else why
 
 
 def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -111,7 +111,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         str(part("status", str)),
         keys=typed | {key: plain_value(part(key, str, int, float)) for key in KEYS},
         is_baseline="chosen" in record,
-        source=part("source", str, of=data) or _source_typed(overrides),
+        source=part("source", str, of=data),
         fingerprint=part("fingerprint", str, of=data),
         sizes={split: size for split, size in sizes.items() if type(size) is int},
         is_of_classes=isinstance(data.get("classes"), list),
@@ -144,12 +144,6 @@ def metrics_of(record: dict[str, Any]) -> dict[str, float]:
     metrics = checked("metrics.json: metrics", record.get("metrics"), dict) or {}
     numbers = {name: checked(f"metrics.json: {name}", value, int, float) for name, value in metrics.items()}
     return {name: float(value) for name, value in numbers.items() if value is not None}
-
-
-def _source_typed(overrides: list[str]) -> str | None:
-    """Return the source of the data that the command line of a run sets; None if it sets none."""
-    forced = [each.partition("=")[2] for each in overrides if each.lstrip("+").startswith(f"{WHERE_DATA_IS}=")]
-    return forced[-1] if forced and forced[-1] != "auto" else None
 
 
 def key_and_value(override: str) -> tuple[str, Value] | None:

@@ -88,10 +88,8 @@ def versions() -> dict[str, str]:
 
 def hash_of_code(config: DictConfig) -> str:
     """Return a hash of the source of this package and of the user's own classes that config names."""
-    own = [hash_of_source(path) for path in own_sources(config)]
-    if not own:
-        return "c" + hash_of_source(PACKAGE)[:12]
-    return "c" + hashlib.sha256("".join([hash_of_source(PACKAGE), *own]).encode()).hexdigest()[:12]
+    hashes = [hash_of_source(path) for path in (PACKAGE, *own_sources(config))]
+    return "c" + hashlib.sha256("".join(hashes).encode()).hexdigest()[:12]
 
 
 @cache

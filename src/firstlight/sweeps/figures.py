@@ -1,7 +1,7 @@
 """Callbacks that print a table and draw a figure at the end of a sweep, in the sweep's folder."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from firstlight.console import Console
 from firstlight.files.row_writer import write_rows
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
-from firstlight.runs.summary import SEED, Run, shown
+from firstlight.runs.summary import SEED, Run, number, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,14 +130,7 @@ def table_of_rungs(rungs: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case float():
-            return f"{value:.3f}"
-        case int():
-            return f"{value:,}"
-    return str(value)
+    return "" if value is None else value if isinstance(value, str) else number(value)
 
 
 def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
@@ -162,13 +155,21 @@ def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
     return False
 
 
+def by_parametrization(runs: Sequence[Run]) -> Iterator[tuple[str, int, Run]]:
+    """Yield each run with the name of its parametrization, standard first, and its width."""
+    for kind, name in NAMES.items():
+        for run in runs:
+            if run.keys.get(PARAMETRIZATION, "standard") == kind:
+                yield name, int(float(str(run.keys[WIDTH]))), run
+
+
 def losses_of(runs: Sequence[Run]) -> dict[str, dict[int, dict[float, list[float]]]]:
     """Return the losses of the seeds by the name of the parametrization, the width and the learning rate."""
     found: dict[str, dict[int, dict[float, list[float]]]] = {}
-    for run in sorted(runs, key=_place):
+    for name, width, run in by_parametrization(runs):
         if (rate := run.keys.get(RATE)) is not None:
-            by_width = found.setdefault(_name(run), {}).setdefault(_width(run), {})
-            by_width.setdefault(float(rate), []).append(run.metrics[METRIC])
+            losses = found.setdefault(name, {}).setdefault(width, {})
+            losses.setdefault(float(rate), []).append(run.metrics[METRIC])
     return found
 
 
@@ -177,20 +178,16 @@ def sizes_of(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, dict[int, flo
 
     A size is the mean over the seeds.
     """
-    found: dict[str, dict[str, dict[int, dict[int, list[float]]]]] = {}
-    for run in sorted(runs, key=_place):
-        for name, curve in run.curves.items():
-            if name.startswith(ACTIVATIONS):
-                of_layer = found.setdefault(_name(run), {}).setdefault(name.removeprefix(ACTIVATIONS), {})
+    values: dict[tuple[str, str, int, int], list[float]] = {}
+    for name, width, run in by_parametrization(runs):
+        for metric, curve in run.curves.items():
+            if metric.startswith(ACTIVATIONS):
                 for step, size in zip(curve.steps, curve.values, strict=True):
-                    of_layer.setdefault(step, {}).setdefault(_width(run), []).append(size)
-    return {
-        name: {
-            layer: {step: {width: fmean(values) for width, values in widths.items()} for step, widths in steps.items()}
-            for layer, steps in layers.items()
-        }
-        for name, layers in found.items()
-    }
+                    values.setdefault((name, metric.removeprefix(ACTIVATIONS), step, width), []).append(size)
+    found: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
+    for (name, layer, step, width), sizes in values.items():
+        found.setdefault(name, {}).setdefault(layer, {}).setdefault(step, {})[width] = fmean(sizes)
+    return found
 
 
 def table_of_rates(losses: dict[str, dict[int, dict[float, list[float]]]]) -> Table:
@@ -198,24 +195,7 @@ def table_of_rates(losses: dict[str, dict[int, dict[float, list[float]]]]) -> Ta
     rows = []
     for name, by_width in losses.items():
         for width, by_rate in sorted(by_width.items()):
-            means = {rate: sum(values) / len(values) for rate, values in by_rate.items()}
+            means = {rate: fmean(values) for rate, values in by_rate.items()}
             best = min(means, key=lambda rate: means[rate])
             rows.append([name, str(width), f"{best:g}", f"{means[best]:.3f}", str(len(by_rate[best]))])
     return Table(f"Best {RATE} of each width, by {METRIC}", ("parametrization", WIDTH, RATE, METRIC, "seeds"), rows)
-
-
-def _place(run: Run) -> int:
-    """Return the place of the parametrization of a run: standard first."""
-    return [*NAMES].index(_given(run))
-
-
-def _given(run: Run) -> str:
-    return str(run.keys.get(PARAMETRIZATION, "standard"))
-
-
-def _name(run: Run) -> str:
-    return NAMES[_given(run)]
-
-
-def _width(run: Run) -> int:
-    return int(float(str(run.keys[WIDTH])))

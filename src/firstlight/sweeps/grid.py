@@ -12,7 +12,7 @@ from hydra.core.utils import JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.errors import RunError, UserError
+from firstlight.errors import RunError, UserError, is_out_of_memory
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
@@ -20,7 +20,6 @@ from firstlight.sweeps.launchers import (
     check_gpus,
     end_workers,
     is_one_by_one,
-    is_out_of_memory,
     is_shared,
     plan_of,
 )

@@ -237,31 +237,21 @@ def refuse_other_choices(job: Job) -> None:
     """Raise UserError if a finished run has other metrics or callbacks than the job has now."""
     if not job.folder.config_file.is_file():
         return
-    trained = read_config(job.folder.config_file)
+    had = identity.flat(read_config(job.folder.config_file))
     now = job.config.copy()
-    paths = trained.get("paths")
-    now.paths.output_dir = _text(paths.get("output_dir") if isinstance(paths, dict) else None)  # where callbacks write
+    now.paths.output_dir = _text(had.get("paths.output_dir"))  # where callbacks write
     now.test = bool(now.test)  # null means false in a sweep
     if now.optimized_mode == "auto":
-        now.optimized_mode = _text(trained.get("optimized_mode"))
-    plain = [_without_printing(each) for each in (identity.plain(now), trained)]
-    compared = [key for key in MAY_NOT_CHANGE if key in trained]
-    wanted, had = (identity.flat({key: each[key] for key in compared}) for each in plain)
-    for key in (*had, *wanted):
-        if wanted.get(key) != had.get(key):
+        now.optimized_mode = _text(had.get("optimized_mode"))
+    wanted = identity.flat(identity.plain(now))
+    for key in sorted(had.keys() | wanted.keys()):
+        group, _, name = key.partition(".")
+        is_fixed = group in MAY_NOT_CHANGE and name.partition(".")[0] not in identity.CALLBACKS_THAT_PRINT
+        if is_fixed and wanted.get(key) != had.get(key):
             raise UserError(
                 f"{job.folder.path} is a {job.status} run with {key}={had.get(key)}, which is {wanted.get(key)} now; "
                 "choose another sweep.name, or move the folder"
             )
-
-
-def _without_printing(container: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration in plain types without the callbacks that only print."""
-    callbacks = container.get("callbacks")
-    if not isinstance(callbacks, dict):
-        return container
-    kept = {key: each for key, each in callbacks.items() if key not in identity.CALLBACKS_THAT_PRINT}
-    return container | {"callbacks": kept}
 
 
 def _text(saved: Any) -> str:

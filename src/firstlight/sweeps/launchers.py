@@ -132,7 +132,7 @@ def claim_gpu(folder: Path, count: int, jobs_per_gpu: int = 1) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(number) for number in range(count)]
     for place, name in product(range(jobs_per_gpu), names):
-        lock = locks.take(folder / f".gpu-{name}{f'-{place}' if place else ''}.lock")
+        lock = locks.take(folder / f".gpu-{name}-{place}.lock")
         if lock is None:
             continue
         os.environ["CUDA_VISIBLE_DEVICES"] = name
@@ -152,13 +152,6 @@ def share_gpu_memory(jobs_per_gpu: int) -> None:
 def is_shared(config: DictConfig) -> bool:
     """Return whether several jobs share a GPU."""
     return is_parallel(config.hydra) and config.hydra.launcher.jobs_per_gpu > 1 and num_gpus(config) > 0
-
-
-def is_out_of_memory(error: Any) -> bool:
-    """Return whether a job failed because its GPU memory was used up."""
-    import torch
-
-    return isinstance(error, torch.OutOfMemoryError)
 
 
 def runner_of_jobs() -> Callable[..., JobReturn]:

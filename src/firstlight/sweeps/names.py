@@ -4,18 +4,17 @@ import hashlib
 import json
 import logging
 import re
-import tempfile
 from collections.abc import Sequence
 from datetime import date
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, ValueType
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.files.regular import regular
 from firstlight.runs.overrides import typed_value
 from firstlight.spelling import QUOTING
@@ -24,8 +23,7 @@ log = logging.getLogger(__name__)
 
 RECORD = "sweep.json"  # in the folder of a sweep without sweep.name
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
-MOST_SUBJECTS = 3
-LONGEST_SUBJECT, LONGEST_KEYS = 30, 40  # characters
+MOST_SUBJECTS, LONGEST_SUBJECTS, LONGEST_KEYS = 3, 30, 40  # the last two in characters
 IGNORED = (  # keys that do not change the jobs
     *("resume", "dry_run", "quiet", "print_config", "sweep.name", "sweep.any_code", "paths.log_dir"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
@@ -90,12 +88,10 @@ def readable_name(overrides: Sequence[Override], config: DictConfig) -> str:
     subject = next(each for each in SUBJECTS if each in varied or fixed.get(each))
     values = _values(varied.pop(subject)) if subject in varied else [str(fixed[subject])]
     subjects = "-".join(_plain(value.rpartition("/")[2]) for value in values)
-    if len(values) > MOST_SUBJECTS or len(subjects) > LONGEST_SUBJECT:
+    if len(values) > MOST_SUBJECTS or len(subjects) > LONGEST_SUBJECTS:
         subjects = f"{len(values)}-{subject}s"
-    keys = [_plain(key.rpartition(".")[2].rpartition("/")[2]) for key in varied]
-    shown = [key for index, key in enumerate(keys) if len("_".join(keys[: index + 1])) <= LONGEST_KEYS]
-    rest = [f"{len(keys) - len(shown)}-more"] if len(shown) < len(keys) else []
-    return "_".join([subjects, *shown, *rest, date.today().isoformat()])
+    keys = "_".join(_plain(key.rpartition(".")[2].rpartition("/")[2]) for key in varied)
+    return "_".join(filter(None, [subjects, keys[:LONGEST_KEYS].strip("-_"), date.today().isoformat()]))
 
 
 def _plain_key(override: Override) -> str:
@@ -114,20 +110,12 @@ def _plain(text: str) -> str:
 
 
 def claim(folder: Path, key: str, overrides: Sequence[Override]) -> bool:
-    """Make the folder of a new sweep with its record. Return False if another process has made this folder.
-
-    The folder is renamed when its record is complete, so that two commands that start at once cannot both have it.
-    """
+    """Make the folder of a new sweep with its record. Return False if another process has made this folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
-    made.chmod(0o755)
-    text = json.dumps({"key": key, "overrides": typed(overrides)}, indent=2) + "\n"
-    (made / RECORD).write_text(text, encoding="utf-8")
     try:
-        made.rename(folder)
-    except OSError:
-        rmtree(made)
-        if not folder.exists():
-            raise
+        folder.mkdir()
+    except FileExistsError:
         return False
+    content = {"key": key, "overrides": typed(overrides)}
+    write_atomically(folder / RECORD, json.dumps(content, indent=2) + "\n")
     return True

@@ -35,7 +35,7 @@ ORDER = ("running", "failed", "interrupted", "finished", "pruned", "waiting")
 STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green", "pruned": "dim"}
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
-NARROWEST_NAME, LAST_FINISHED = 12, 3
+NARROWEST_NAME = 12  # characters
 LATEST_OF_WANDB = "wandb/latest-run"  # a link in the folder of a job
 
 
@@ -160,13 +160,10 @@ class Progress:
             counts += f", about {shown_seconds(seconds)} left"
         return [counts, *best_of(rows)]
 
-    def chosen(self, rows: Sequence[Row], room: int) -> list[Row]:
-        """Return as many rows as there is room for: jobs that run or failed, the last that ended, then others."""
+    def most_relevant_first(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows of jobs that run, that failed and that ended, the last of these first; then the others."""
         ended = {path: -number for number, path in enumerate(self._ended)}
-        rows = sorted(rows, key=lambda row: (ORDER.index(row.status), ended.get(row.job.folder.path, 0)))
-        others = [row for row in rows if row.status in (*ENDED, "waiting")]
-        first = rows[: len(rows) - len(others)][: room - min(LAST_FINISHED, room // 2, len(self._ended))]
-        return [*first, *others[: room - len(first)]]
+        return sorted(rows, key=lambda row: (ORDER.index(row.status), ended.get(row.job.folder.path, 0)))
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
         """Yield the table, in which as many jobs are shown as the terminal has lines for, and the lines below it."""
@@ -174,8 +171,8 @@ class Progress:
         below = self.lines(rows)[: max(1, console.height // 4)]
         room = console.height - BORDERS - len(below) - 1  # the line above the table remains on the screen
         if len(rows) > room:
-            shown = self.chosen(rows, max(1, room - 1))
-            below = [rest_of(rows, shown), *below]
+            shown = self.most_relevant_first(rows)[: max(1, room - 1)]
+            below = [f"and {len(rows) - len(shown)} more", *below]
         yield table_of(shown, metric_name(rows), console.width)
         yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
 
@@ -208,12 +205,6 @@ def ended_text(rows: Sequence[Row]) -> str:
     """Return how many jobs are finished, and how many were pruned if there are any."""
     counts = Counter(row.status for row in rows)
     return ", ".join(f"{counts[status]} {status}" for status in ENDED if counts[status] or status == "finished")
-
-
-def rest_of(rows: Sequence[Row], shown: Sequence[Row]) -> str:
-    """Return how many jobs of which status are not shown: `and 7 more: 2 finished, 5 waiting`."""
-    left = Counter(row.status for row in rows) - Counter(row.status for row in shown)
-    return f"and {left.total()} more: {', '.join(f'{left[status]} {status}' for status in ORDER if left[status])}"
 
 
 def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
