@@ -110,10 +110,6 @@ def test_metrics_are_the_numbers_of_the_record(trained: Trained) -> None:
     ("content", "message"),
     [
         ("{", "metrics.json is cut short or broken .* must be trained again"),
-<<<<<<< HEAD
-=======
-        ("[]", "metrics.json is broken .it is not an object"),
->>>>>>> 5747de1 (The files of a run's folder are one table; best: reads each record once; one module for Weights & Biases)
         (None, "has no metrics.json"),
         ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', of type str; train the run again"),
         ('{"metrics": [1]}', "it is not an object with metrics.; train the run again"),
