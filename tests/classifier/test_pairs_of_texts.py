@@ -3,7 +3,6 @@
 import csv
 import json
 import random
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,7 @@ def test_a_run_of_pairs_predicts_pairs_and_strings_with_a_separator(home: tuple[
 
 def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple[Scripts, Path]) -> None:
     run = firstlight.load(home[1])
-    found = attributions(run, "A dog runs near the house. ||| Somebody sleeps.", method="gradient × input")
+    found = attributions(run, "A dog runs near the house. ||| Somebody sleeps.")
     marks = [i for i, word in enumerate(found.words) if word.startswith("[")]
     assert [found.words[i] for i in marks] == ["[START]", "[DELIMITER]", "[EXTRACT]"]
     assert found.scores[marks].tolist() == [0, 0, 0]
@@ -114,10 +113,9 @@ def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
     run = firstlight.load(scripts.train(*own, *data, "trainer.max_epochs=1", "test=false"))
     first, second = run.probabilities([("A dog runs.", "It sings."), ("It sings.", "A dog runs.")])
     assert first == pytest.approx(second, abs=1e-6)
-    for method in ("gradient × input", "integrated gradients") if find_spec("captum") else ("gradient × input",):
-        texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")
-        one, other = (attributions(run, text, method=method).scores for text in texts)
-        assert one[[1, 2, 3, 5, 6]] == pytest.approx(other[[4, 5, 6, 1, 2]], abs=1e-5)
+    texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")
+    one, other = (attributions(run, text).scores for text in texts)
+    assert one[[1, 2, 3, 5, 6]] == pytest.approx(other[[4, 5, 6, 1, 2]], abs=1e-5)
 
 
 def test_mistakes_of_columns_are_one_line() -> None:

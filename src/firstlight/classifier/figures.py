@@ -63,8 +63,6 @@ def attributions(subject: Subject) -> Drawn:
     """Return the figure of a text in which each word is coloured by its attribution."""
     text, notes = subject.chosen_text()
     found = subject.of_text(text, lambda chosen: insight.attributions(subject.run, chosen))
-    if found.method == insight.GRADIENT_TIMES_INPUT:
-        notes = [*notes, f"computed by {found.method}; integrated gradients require the extra captum"]
     words, scores = found.words, found.scores
     if len(words) > MOST_WORDS:
         notes = [*notes, f"the figure shows the first {MOST_WORDS} of {len(words)} words"]
@@ -72,7 +70,7 @@ def attributions(subject: Subject) -> Drawn:
     figure = plot_colored_words(
         words,
         scores,
-        title=f"Why “{found.label}” ({found.probability:.1%}), by {found.method}",
+        title=f"Why “{found.label}” ({found.probability:.1%}), by integrated gradients",
         label=f"contribution to the log-odds of “{found.label}” (nats)",
     )
     return Drawn(figure, [*notes, *found.notes])

@@ -1,8 +1,5 @@
 """Attributions of a classifier: the contribution of each word of a text to the prediction."""
 
-import warnings
-from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +12,6 @@ from firstlight.classifier.run import NO_WORD, ClassifierRun
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import EXTRACT_ID, START_ID, UNKNOWN_ID
 
-Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
-INTEGRATED_GRADIENTS = "integrated gradients"
-GRADIENT_TIMES_INPUT = "gradient × input"
 STEPS = 64  # interpolation steps of integrated gradients
 
 
@@ -25,54 +19,37 @@ class Attributions(NamedTuple):
     """Contribution of each word of a text to the log-odds of a class, compared with an unknown word in its place.
 
     words: the words after normalization. scores: (words,) in nats, positive for words that support `label`. label: the
-    explained class. probability: its probability. method: name of the method.
+    explained class. probability: its probability. notes: notes for the user.
     """
 
     words: list[str]
     scores: NDArray[np.float64]
     label: str
     probability: float
-    method: str
     notes: list[str]
 
 
-def attributions(run: ClassifierRun, text: str, label: str | None = None, *, method: str | None = None) -> Attributions:
+def attributions(run: ClassifierRun, text: str, label: str | None = None) -> Attributions:
     """Return the contribution of each word of a text to a class, by default the predicted class.
 
-    method: by default integrated gradients (Sundararajan et al. 2017) if captum is installed, otherwise gradient ×
-    input. The sum of the scores of integrated gradients is the difference of the log-odds between this text and the
-    same number of unknown words. Raises UserError for a text without words or an unknown class.
+    The contributions are integrated gradients (Sundararajan et al. 2017). Their sum is the difference of the log-odds
+    between this text and the same number of unknown words. Raises UserError for a text without words or an unknown
+    class.
     """
     found = run.words(text)
     if not found:
         raise UserError(NO_WORD)
     if label is not None and label not in run.class_names:
         raise UserError(f"the class {label!r} must be one of {', '.join(run.class_names)}")
-    method = best_method() if method is None else method
     ids, kept, notes = run.read(found)
-    mask = torch.ones_like(ids, dtype=torch.bool)
     with torch.inference_mode():
-        odds = _log_odds(run.network(*run.inputs(ids, mask)))[0]  # (classes,)
+        odds = _log_odds(run.network(*run.inputs(ids)))[0]  # (classes,)
     chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
-    compute = _integrated_gradients if method == INTEGRATED_GRADIENTS else _gradient_times_input
-    baseline = _baseline(ids, run)
-    scores = compute(lambda token_ids: run.network(*run.inputs(token_ids)), _word_layers(run), ids, baseline, chosen)
-    word_scores = np.zeros(len(found))
-    np.add.at(word_scores, kept, scores)
+    scores = np.zeros(len(found))
+    np.add.at(scores, kept, _integrated_gradients(run, ids, chosen))
     read = np.unique(kept)
-    return Attributions(
-        [found[i] for i in read],
-        word_scores[read],
-        run.class_names[chosen],
-        float(odds[chosen].sigmoid()),
-        method,
-        notes,
-    )
-
-
-def best_method() -> str:
-    """Return integrated gradients if captum, which computes them, is installed; otherwise gradient × input."""
-    return INTEGRATED_GRADIENTS if find_spec("captum") else GRADIENT_TIMES_INPUT
+    words = [found[i] for i in read]
+    return Attributions(words, scores[read], run.class_names[chosen], float(odds[chosen].sigmoid()), notes)
 
 
 def _baseline(ids: Tensor, run: ClassifierRun) -> Tensor:
@@ -102,39 +79,31 @@ def _word_layers(run: ClassifierRun) -> list[nn.Module]:
     return [network.embedding] if run.target_encoding is None else [network.embedding, run.target_encoding]
 
 
-def _integrated_gradients(
-    network: Network, layers: list[nn.Module], ids: Tensor, baseline: Tensor, chosen: int
-) -> NDArray[np.float64]:
-    """Return integrated gradients, computed by captum with unknown words as the baseline: (tokens,)."""
-    from captum.attr import LayerIntegratedGradients
+def _integrated_gradients(run: ClassifierRun, ids: Tensor, chosen: int) -> NDArray[np.float64]:
+    """Return the mean gradient between unknown words and a text, times their difference: (tokens,). ids: (1, tokens).
 
-    with warnings.catch_warnings():  # the warning does not apply, since the layers are independent
-        warnings.filterwarnings("ignore", message="Multiple layers provided")
-        method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
-    found = method.attribute(ids, baselines=baseline, n_steps=STEPS)  # (1, tokens, ·) per layer
-    return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
+    The mean is an integral by Gauss–Legendre quadrature. All its points are one batch, after the unknown words.
+    """
+    points, of_points = np.polynomial.legendre.leggauss(STEPS)  # from -1 to 1
+    shares = torch.from_numpy(np.append(0, (points + 1) / 2)).float()  # (STEPS + 1,)
+    weights = torch.from_numpy(np.append(0, of_points / 2)).float()
+    vectors: list[Tensor] = []
+    ways: list[Tensor] = []
 
+    def interpolate(_layer: nn.Module, _inputs: object, output: Tensor) -> Tensor:
+        output = output.detach()  # (STEPS + 1, tokens, ·)
+        ways.append(output[-1] - output[0])
+        vectors.append((output[0] + shares[:, None, None] * ways[-1]).requires_grad_())
+        return vectors[-1]
 
-def _gradient_times_input(
-    network: Network, layers: list[nn.Module], ids: Tensor, baseline: Tensor, chosen: int
-) -> NDArray[np.float64]:
-    """Return the gradient at the text times the difference between the text and unknown words: (tokens,)."""
-    vectors: dict[nn.Module, Tensor] = {}
-
-    def keep(layer: nn.Module, _: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        vectors[layer] = output.detach().requires_grad_()
-        return vectors[layer]
-
-    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    hooks = [layer.register_forward_hook(interpolate) for layer in _word_layers(run)]
     try:
-        odds = _log_odds(network(ids))[0, chosen]
+        batch = torch.cat((_baseline(ids, run), ids.expand(STEPS, -1)))
+        odds = _log_odds(run.network(*run.inputs(batch)))[:, chosen]
     finally:
         for hook in hooks:
             hook.remove()
-    gradients = torch.autograd.grad(odds, [vectors[layer] for layer in layers])  # (1, tokens, ·) per layer
-    scores = torch.zeros(ids.shape[1], dtype=torch.float64)
-    with torch.no_grad():
-        for layer, gradient in zip(layers, gradients, strict=True):
-            way = vectors[layer] - layer(baseline)
-            scores += (gradient * way)[0].sum(dim=1)
-    return scores.numpy()
+    gradients = torch.autograd.grad((odds * weights).sum(), vectors)
+    parts = [(gradient.sum(dim=0) * way).sum(dim=1) for gradient, way in zip(gradients, ways, strict=True)]
+    scores: NDArray[np.float64] = torch.stack(parts).sum(dim=0).double().numpy()
+    return scores

@@ -124,7 +124,7 @@ def legend(why: Attributions) -> str:
     return (
         f'<p class="legend"><span class="says">Contribution of each word: '
         f'<span class="key for">for</span> or <span class="key against">against</span> '
-        f'<b>{escape(why.label)}</b>, by {escape(why.method)}</span><span class="looks"></span></p>'
+        f'<b>{escape(why.label)}</b>, by integrated gradients</span><span class="looks"></span></p>'
     )
 
 
