@@ -169,7 +169,7 @@ def test_what_does_not_apply_to_answers_is_one_line(home: tuple[Scripts, Path]) 
     data.ensure_setup()
     with pytest.raises(UserError, match=r"teacher=tfidf does not compare the answers of data\.choice_columns; name a"):
         probabilities(data, 5)
-    with pytest.raises(UserError, match=r"data\.choice_columns requires a network with the argument choices, which L"):
+    with pytest.raises(UserError, match=r"data\.choice_columns requires the argument choices, which L"):
         Classification.for_data(data, architecture="logistic")
 
 

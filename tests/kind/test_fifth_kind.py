@@ -66,7 +66,7 @@ def test_it_predicts_texts_and_files(project: Scripts, run: Path) -> None:
     hits = [tag == given for of_row in tags for tag, given in of_row]
     assert sum(hits) > len(hits) / 2
     refused = project.run_alone("predict", str(run), "--text", "the dog", "--beam-size", "2")
-    assert refused.stderr == f"error: --beam-size applies to translators, and {run} is a tagger; leave it out\n"
+    assert refused.stderr == f"error: --beam-size does not apply to {run}, a tagger; leave it out\n"
 
 
 def test_its_figures_are_drawn(project: Scripts, run: Path) -> None:

@@ -122,7 +122,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "dim": (model(dim=10**6), r"is \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
     "layers": (model(num_layers=10**6), r"model.num_layers=1000000 is more than the \d+ that its weights allow"),
     "more layers": (model(num_layers=2), r"the weight blocks\.1\.\S+ is missing in the file"),
-    "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 requires 239,\d+,\d+ bytes of tables"),
+    "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 requires large tables"),
     "heads": (model(num_heads=4), r"cannot be built by this version: model.dim=6 is not divisible"),
     "unknown option": (model(width=3), r"cannot be built by this version: .*width"),
     "a weight less": (without("state_dict", BIAS), r"head\.outputs\.bias is missing in the file, but \(5,\)"),
@@ -172,7 +172,7 @@ def test_weights_that_overflow_are_one_line_at_each_use(
         content["state_dict"] |= {name: each * 1e4 for name, each in content["state_dict"].items() if ".head." in name}
         path = written(content)
         run = firstlight.load(path)
-        with pytest.raises(UserError, match=r"best\.ckpt: .*outputs are not finite.*; use the run's other checkpoint"):
+        with pytest.raises(UserError, match=r"best\.ckpt: .*outputs are not finite; use the run's other checkpoint"):
             use(run)
         assert run.network.train()(torch.tensor([[1, 2]])) is not None  # a further training has its own check
 

@@ -125,11 +125,11 @@ def test_mup_leaves_the_rate_of_muon_and_divides_that_of_other_hidden_matrices()
     [
         (
             partial(SGD, lr=0.1),
-            "model.parametrization=mup .* optimizer is SGD; set optimizer=adamw, or model.parametrization=standard",
+            "model.parametrization=mup does not scale the steps of SGD .*; set optimizer=adamw or muon",
         ),
         (
             partial(Adam, lr=0.1, weight_decay=0.5),
-            "model.parametrization=mup: .*optimizer.weight_decay=0.5 .*; set optimizer=adamw, or optimizer",
+            "model.parametrization=mup does not scale the steps of Adam with weight_decay=0.5; set optimizer=adamw",
         ),
     ],
 )

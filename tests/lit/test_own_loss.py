@@ -102,7 +102,7 @@ def test_training_measures_the_own_loss_and_validation_the_cross_entropy(make: A
 
 
 def test_a_loss_that_is_already_a_mean_is_refused(make: Any) -> None:
-    message = "module.loss returns a tensor of shape (), but must return the loss of each of the"
+    message = ", not torch.Size([]); use reduction='none'"
     with pytest.raises(UserError, match=re.escape(message)):
         trained(make(loss=nn.CrossEntropyLoss()))
 

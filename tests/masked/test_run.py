@@ -66,8 +66,8 @@ def test_predict_prints_the_words_that_were_considered_and_a_file_keeps_its_colu
 def test_a_text_without_a_mask_and_the_options_of_others_are_one_line(run: Path, scripts: Scripts) -> None:
     for command, expected in (
         (f"predict {run} --text nothing", "error: the text 'nothing' does not contain [MASK]; write [MASK] for"),
-        (f"predict {run} --text [MASK] --beam-size 2", "error: --beam-size applies to translators, and"),
-        (f"evaluate {run} --context-length 4", "error: --context-length applies to generators, and"),
+        (f"predict {run} --text [MASK] --beam-size 2", "error: --beam-size does not apply to"),
+        (f"evaluate {run} --context-length 4", "error: --context-length does not apply to"),
         (f"generate {run}", f"error: {run}: {run} is a masked language model; use"),
     ):
         done = scripts.run(*command.split())

@@ -177,7 +177,7 @@ def test_swiglu_gates_one_linear_layer_by_another() -> None:
     ("activation", "message"),
     [
         ("rleu", f"activation='rleu' must be one of {', '.join(each.value for each in Activation)}"),
-        ("swiglu", "activation=swiglu has a gate, which FeedForward does not have; use GatedFeedForward"),
+        ("swiglu", "activation=swiglu has a gate; use GatedFeedForward"),
     ],
 )
 def test_a_feed_forward_layer_refuses_an_activation_that_it_cannot_apply(activation: str, message: str) -> None:

@@ -175,10 +175,10 @@ OWN = {"_target_": "firstlight.generator.lstm.LSTM"}
 @pytest.mark.parametrize(
     ("config_type", "options", "message"),
     [
-        (TransformerConfig, {}, "model.parametrization=mup requires model.base_dim, .*; set it, such as"),
+        (TransformerConfig, {}, "model.parametrization=mup requires model.base_dim, such as"),
         (TransformerConfig, {"base_dim": 32, "dim": 30, "num_heads": 3}, ".*num_heads=3; set model.base_head_dim,"),
         (TransformerConfig, {"base_dim": 32, "scale_scores": False}, ".* requires model.scale_scores=true and"),
-        (GeneratorConfig, {"base_dim": 32, **OWN}, ".* without model._target_; set model.parametrization=standard"),
+        (GeneratorConfig, {"base_dim": 32, **OWN}, ".* requires .* no model._target_$"),
         (ClassifierConfig, {"base_dim": 32, "architecture": "bag_of_words"}, ".*; set model.parametrization=standard"),
     ],
 )

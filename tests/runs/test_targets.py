@@ -110,7 +110,7 @@ def test_a_run_with_a_network_of_another_project_says_what_is_missing(own: Scrip
     done = own.run_alone("predict", str(run), "--text", "It works.")
     assert done.returncode == 2
     assert "cannot be imported: No module named" in done.stderr
-    assert done.stderr.endswith("start in the folder that has its package\n")
+    assert done.stderr.endswith("start in its folder\n")
     assert done.stderr.count("\n") == 1
 
 

@@ -98,10 +98,7 @@ def refuse_other_data(fingerprint: str, source: Any, changes: DataChanges) -> No
     """
     is_of_the_checkpoint = source.kind.value == "local" and changes.path is None and changes.source is None
     if (is_of_the_checkpoint or not changes.given()) and source.fingerprint != fingerprint:
-        raise UserError(
-            f"the run was trained on other data than {source.where}, which was found on this machine; "
-            f"set FIRSTLIGHT_DATA as in training, or choose the data by data.path or data.source"
-        )
+        raise UserError(f"the run was trained on other data than {source.where}; set data.path or FIRSTLIGHT_DATA")
 
 
 ADDRESSES = ("hub", "url")

@@ -119,10 +119,6 @@ def refuse_options_of_others(run: "Run", method: str, given: Collection[str]) ->
 
     method: the name of the method that is called with the options, such as `measure`; given: their names.
     """
-    kinds = {kind.noun: getattr(kind.get("run"), method, None) for kind in KINDS.values()}
-    for name in given:
-        nouns = [noun for noun, accepts in kinds.items() if accepts and name in signature(accepts).parameters]
-        if (noun := KINDS[run.kind].noun) not in nouns:
-            applies = " and ".join(f"{each}s" for each in nouns)
-            option = name.replace("_", "-")
-            raise UserError(f"--{option} applies to {applies}, and {run.path} is a {noun}; leave it out")
+    for name in set(given) - signature(getattr(run, method)).parameters.keys():
+        option, noun = name.replace("_", "-"), KINDS[run.kind].noun
+        raise UserError(f"--{option} does not apply to {run.path}, a {noun}; leave it out")

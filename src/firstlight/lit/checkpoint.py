@@ -20,6 +20,7 @@ from firstlight.version import __version__, refuse_other
 STAMP = {"version": __version__}  # in the metadata of each checkpoint
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
+OTHER = "use the run's other checkpoint, or train again"
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
 FOLDER = 0x10  # the flag of a folder in a zip file; torch leaves the memory of such a tensor uninitialized
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
@@ -70,11 +71,9 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
             raise UserError(f"{path}: {error.strerror}; name a checkpoint, or train the run first") from None
         except NOT_A_WHOLE_ZIP as error:
-            raise DamagedCheckpoint(
-                f"{path} is truncated, damaged or not a checkpoint ({error}); use the run's other one, or train again"
-            ) from None
+            raise DamagedCheckpoint(f"{path} is truncated, damaged or not a checkpoint ({error}); {OTHER}") from None
         if damaged is not None:
-            raise DamagedCheckpoint(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
+            raise DamagedCheckpoint(f"{path} is damaged in {damaged}; {OTHER}")
         file.seek(0)
         try:
             checkpoint = torch.load(file, map_location=map_location, weights_only=True)
@@ -82,14 +81,11 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
             lines = [line for line in str(error).splitlines() if line.strip() and "documentation" not in line]
             # what follows a sentence is torch's advice
             reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__
-            raise UserError(
-                f"{path} holds more than tensors and plain values, or is not a checkpoint; not loaded ({reason})"
-            ) from None
+            raise UserError(f"{path} is not a checkpoint of tensors and plain values; not loaded ({reason})") from None
     metadata = checkpoint.get(METADATA) if isinstance(checkpoint, dict) else None
     if not isinstance(metadata, dict) or "state_dict" not in checkpoint:
-        raise UserError(
-            f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
-        )
+        train = invocation("train")
+        raise UserError(f"{path} is not a checkpoint of firstlight; name the folder of a run of `{train}`")
     refuse_other(metadata.get("version"), path)
     return checkpoint
 

@@ -95,10 +95,7 @@ def losses_by(loss: LossFunction, logits: Tensor, targets: Tensor) -> Tensor:
     """
     losses = loss(logits, targets)
     if losses.shape != targets.shape:
-        raise UserError(
-            f"module.loss returns a tensor of shape {tuple(losses.shape)}, but must return the loss of each of the "
-            f"{len(targets)} targets; leave out the mean, as with reduction='none'"
-        )
+        raise UserError(f"module.loss must return {targets.shape}, not {losses.shape}; use reduction='none'")
     return losses
 
 

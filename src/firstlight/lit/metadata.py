@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import METADATA, read_checkpoint
+from firstlight.lit.checkpoint import METADATA, OTHER, read_checkpoint
 
-TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
-OTHER_CHECKPOINT = "use the run's other checkpoint, or train again with a lower learning rate"
+TRAIN_AGAIN = f"the file is damaged or was changed; {OTHER}"
+OTHER_CHECKPOINT = f"{OTHER} with a lower learning rate"
 Checks = Mapping[str, Callable[[Any], bool]]  # of values by their keys, such as `config.data.truncation`
 MISSING = object()
 
@@ -141,9 +141,7 @@ def refuse_overflow(path: Path | str, network: nn.Module, _: Any, logits: Tensor
     path: the checkpoint of the network. A network in training mode is not checked.
     """
     if not network.training and not logits.detach().amax(dim=-1).isfinite().all():
-        raise UserError(
-            f"{path}: the network's outputs are not finite, because its weights are too large; {OTHER_CHECKPOINT}"
-        )
+        raise UserError(f"{path}: the network's outputs are not finite; {OTHER_CHECKPOINT}")
 
 
 def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path | str) -> None:

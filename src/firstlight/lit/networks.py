@@ -57,8 +57,7 @@ def build_network(
         if name not in inspect.signature(network_type).parameters:
             option, remedy = OF_SOME_NETWORKS[name]
             raise UserError(
-                f"{option} requires a network with the argument {name}, which {network_type.__name__} does not have; "
-                f"{remedy}"
+                f"{option} requires the argument {name}, which {network_type.__name__} does not have; {remedy}"
             )
     network: nn.Module = network_type(config, *config.network_arguments(sizes), **forms)
     for name in ("context_length", "embedding") if target else ():  # which commands read
@@ -72,9 +71,7 @@ def own_class(key: str, target: str, base: type[nn.Module]) -> type[nn.Module]:
     try:
         found = resolve_name(target)
     except Exception as error:  # a module may raise any exception when it is imported
-        raise UserError(
-            f"{key}._target_={target} cannot be imported: {reason(error)}; start in the folder that has its package"
-        ) from error
+        raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; start in its folder") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         package = "torch.nn" if base is nn.Module else "firstlight.networks"
         raise UserError(f"{key}._target_={target} is not a subclass of {package}.{base.__name__}; name another class")

@@ -78,17 +78,10 @@ def _scaled(
 
 def _refuse_unknown_rule(optimizer: Optimizer) -> None:
     """Raise UserError unless the rules of the maximal update parametrization for Adam apply to an optimizer."""
-    name = type(optimizer).__name__
-    if not isinstance(optimizer, Adam):
-        raise UserError(
-            f"model.parametrization=mup scales the learning rates of Adam, AdamW and Muon, but optimizer is {name}; "
-            "set optimizer=adamw, or model.parametrization=standard"
-        )
-    if optimizer.defaults["weight_decay"] and not optimizer.defaults["decoupled_weight_decay"]:
-        raise UserError(
-            f"model.parametrization=mup: {name} adds optimizer.weight_decay={optimizer.defaults['weight_decay']} to "
-            "the gradient, which depends on the width; set optimizer=adamw, or optimizer.weight_decay=0"
-        )
+    options = optimizer.defaults
+    if not isinstance(optimizer, Adam) or (options["weight_decay"] and not options["decoupled_weight_decay"]):
+        problem = f"model.parametrization=mup does not scale the steps of {type(optimizer).__name__}"
+        raise UserError(f"{problem} with weight_decay={options.get('weight_decay')}; set optimizer=adamw or muon")
 
 
 def _matrices_of_blocks(network: nn.Module) -> set[int]:

@@ -59,9 +59,7 @@ class FeedForward(nn.Module):
         self.dropout = dropout
         activation = member(Activation, activation, "activation")
         if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation={activation.value} has a gate, which FeedForward does not have; use GatedFeedForward"
-            )
+            raise ValueError(f"activation={activation.value} has a gate; use GatedFeedForward")
         self.activation = ACTIVATIONS[activation]
         self.expand = nn.Linear(dim, hidden_dim)
         self.contract = nn.Linear(hidden_dim, dim)

@@ -156,9 +156,7 @@ class TransformerConfig:
         self._check_heads()
         self._check_parametrization()
         if not isinstance(self.attention, dict) or (self.own_attention is None and {*self.attention} - {"_target_"}):
-            raise ValueError(
-                f"model.attention={self.attention} requires a class; set model.attention._target_, or remove the rest"
-            )
+            raise ValueError(f"model.attention={self.attention} requires a class; set model.attention._target_")
 
     def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers", *OPTIONAL_SIZES):
@@ -193,15 +191,9 @@ class TransformerConfig:
         if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
             raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
         if self.initialization is not Initialization.default and self.embedding_std > LARGEST_STD:
-            raise ValueError(
-                f"model.initialization={self.initialization.value} draws linear layers with "
-                f"model.embedding_std={self.embedding_std}, which is too large for them; set model.embedding_std=0.02"
-            )
+            raise ValueError(f"model.embedding_std={self.embedding_std} is too large for linear layers; set it to 0.02")
         if self.norm_kind is NormKind.over_words and self.causal:
-            raise ValueError(
-                "model.norm_kind=over_words shows a token the later ones, which model.causal=true forbids; "
-                "set model.norm_kind=layer"
-            )
+            raise ValueError("model.norm_kind=over_words requires model.causal=false; set model.norm_kind=layer")
 
     def _check_heads(self) -> None:
         if self.head_dim is None and self.dim % self.num_heads:
@@ -213,29 +205,17 @@ class TransformerConfig:
             heads = _nearest_divisors(self.num_heads, self.resolved_num_key_value_heads)
             raise ValueError(f"model.num_key_value_heads must divide model.num_heads={self.num_heads}; use {heads}")
         if self.positions is Positions.rotary and self.resolved_head_dim % 2:
-            raise ValueError(
-                f"model.positions=rotary requires an even head width, but it is {self.resolved_head_dim}; "
-                f"set model.head_dim={self.resolved_head_dim + 1}, or other positions"
-            )
+            raise ValueError(f"model.positions=rotary requires an even model.head_dim, not {self.resolved_head_dim}")
         if not self.output_projection and self.num_heads * self.resolved_head_dim != self.dim:
-            raise ValueError(
-                f"model.output_projection=false requires model.num_heads * model.head_dim = model.dim, not "
-                f"{self.num_heads} * {self.resolved_head_dim} and {self.dim}"
-            )
+            raise ValueError(f"model.output_projection=false requires model.num_heads * model.head_dim = {self.dim}")
 
     def _check_parametrization(self) -> None:
         if not self._is_mup:
             return
         if self.base_dim is None:
-            raise ValueError(
-                "model.parametrization=mup requires model.base_dim, the width at which the learning rate was chosen; "
-                "set it, such as model.base_dim=32"
-            )
+            raise ValueError("model.parametrization=mup requires model.base_dim, such as model.base_dim=32")
         if self._target_ is not None or not self.scale_scores:
-            raise ValueError(
-                "model.parametrization=mup requires model.scale_scores=true and a built-in network, without "
-                "model._target_; set model.parametrization=standard"
-            )
+            raise ValueError("model.parametrization=mup requires model.scale_scores=true and no model._target_")
         if self.base_head_dim is None and self.head_dim is None and self.base_dim % self.num_heads:
             raise ValueError(
                 f"model.base_dim={self.base_dim} is not divisible by model.num_heads={self.num_heads}; set "
