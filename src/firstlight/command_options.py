@@ -7,6 +7,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, fields, is_dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union
@@ -36,24 +37,7 @@ EXAMPLES = {
     "playground": ("", "--port 8080"),
     "dashboard": ("", "--push"),
 }
-METAVARS = {
-    "run": "RUN",
-    "runs": "RUN",
-    "name": "NAME",
-    "compare": "RUN",
-    "group_by": "KEY",
-    "baseline": "VALUE",
-    "metric": "METRIC",
-    "task": "TASK",
-    "figures": "FIGURE",
-    "path": "PATH",
-    "folder": "FOLDER",
-    "input": "FILE",
-    "output": "FILE",
-    "attention": "FILE",
-}
-BY_ENDING = {"_column": "COLUMN", "_dir": "FOLDER"}
-BY_TYPE = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+BY_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}  # the name of a value; that of a text is the name of its option
 
 Options = TypeVar("Options")
 
@@ -85,28 +69,13 @@ def _description(options: type, command: str) -> str:
 
 
 def refuse_keys(arguments: Sequence[str], options: type, command: str) -> None:
-    """Raise UserError for the first argument such as `split=test`, and show the option to write instead."""
-    flags = {name: (f"--{name.replace('_', '-')}", hint) for name, hint in _leaves(options, "")}
-    takes_several = {flag for flag, hint in flags.values() if typing.get_origin(hint) is list}
-    option = ""  # the one that the next argument belongs to
-    for argument in arguments:
+    """Raise UserError for an argument such as `split=test` before the options, and show the option to write instead."""
+    spell = spelling.as_options_of(options)
+    for argument in takewhile(lambda each: not each.startswith("-"), arguments):
         key, is_given, value = argument.partition("=")
-        if argument.startswith("-"):
-            option = "" if is_given else argument
-        elif option:
-            option = option if option in takes_several else ""
-        elif is_given and (flag := flags.get(key) or flags.get(f"data.{key}")) and not Path(argument).exists():
-            raise UserError(f"{argument}: {command} takes options with dashes; write {flag[0]} {value}")
-
-
-def _leaves(options: type, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the type of every option, such as `data.path`."""
-    for each, hint in _fields(options):
-        inner = _without_none(hint)
-        if is_dataclass(inner):
-            yield from _leaves(inner, f"{prefix}{each.name}.")  # type: ignore[arg-type]
-        else:
-            yield f"{prefix}{each.name}", inner
+        option = spell(key, value) or spell(f"data.{key}", value)
+        if is_given and option and not Path(argument).exists():
+            raise UserError(f"{argument}: {command} takes options with dashes; write {option}")
 
 
 @functools.cache  # a second time would add the same annotations again
@@ -153,5 +122,4 @@ def _metavar(name: str, hint: Any) -> str | None:
         return one and f"{one} [{one} ...]"
     if typing.get_origin(hint) is tuple:
         return " ".join(_metavar(name, each) or "" for each in typing.get_args(hint))
-    ending = next((ending for ending in BY_ENDING if name.endswith(ending)), "")
-    return METAVARS.get(name) or BY_ENDING.get(ending) or BY_TYPE.get(hint)
+    return BY_TYPE.get(hint) or (name.rpartition("_")[2].removesuffix("s").upper() if hint is str else None)

@@ -1,13 +1,11 @@
 """`baseline`: the metrics of a model that counts words or n-grams on the data of a task."""
 
-import re
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
@@ -15,7 +13,6 @@ from firstlight import config_files
 from firstlight.command_options import parse
 from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.checks import compose_task
-from firstlight.config.schema import register_schemas
 from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.baseline import Fitted, OtherData
@@ -66,12 +63,6 @@ class BaselineOptions:
     """A folder with your own settings, used in addition to ./conf."""
 
 
-def kind_with_baseline(target: str | None) -> Kind | None:
-    """Return the kind whose baseline reads the data with a `_target_`; None if there is none."""
-    of_data = (kind for kind in KINDS.values() for node in kind.schema.values() if node._target_ == target)
-    return next((kind for kind in of_data if kind.baseline is not None), None)
-
-
 def main() -> None:
     """Parse the command line and measure."""
     measure_baseline(parse(BaselineOptions, "baseline"))
@@ -79,17 +70,14 @@ def main() -> None:
 
 def measure_baseline(options: BaselineOptions) -> Path:
     """Fit on train, choose on validation, measure test once, write and print the record. Return its folder."""
-    config, overrides = compose(options)
-    kind = kind_with_baseline(config.data._target_)
-    assert kind is not None, "compose has checked it"
-    if (given := options.other.given()) and kind.baseline != "tfidf":
-        raise UserError(f"--other.{next(iter(given)).replace('_', '-')} applies to classifiers; leave it out")
+    config, kind = compose(options)
+    HydraConfig.instance().set_config(config)  # from which a record takes the task
     folder = RunFolder(Path(config.paths.output_dir))
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
     from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
     with folder.locked(), signals_restored():
-        record = start_of(record_of_start(config, folder), kind, overrides)
+        record = start_of(record_of_start(config, folder), kind, overrides_of(options))
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
@@ -138,62 +126,39 @@ def _measure(
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
 
 
-def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
-    """Return the checked configuration of the task and its overrides. Raises UserError if it has no baseline."""
-    register_schemas()
+def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
+    """Return the checked configuration of the task, and its kind. Raises UserError if the task has no baseline."""
     names = config_files.choices("task")
     if options.task not in names:
-        raise UserError(f"--task {options.task}: this task does not exist; {_there_are(names)}")
-    target = _target_of(options.task)
-    kind = kind_with_baseline(target)
-    if kind is None:
-        raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")
-    if options.max_words is not None:
-        _check_max_words(options.max_words, options.task, kind)
+        raise UserError(f"--task {options.task}: this task does not exist; there are {', '.join(names)}")
     timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
     folder = options.log_dir / options.task / "baseline" / timestamp
     config = compose_task(options.task, options.data, options.log_dir, folder)
-    HydraConfig.instance().set_config(config)  # from which a record takes the task
-    changed = options.data.options().items()
-    return config, [
+    target = config.data._target_
+    kinds = (kind for kind in KINDS.values() for node in kind.schema.values() if node._target_ == target)
+    kind = next((kind for kind in kinds if kind.baseline is not None), None)
+    if kind is None:
+        raise UserError(
+            f"--task {options.task}: there is no baseline for its data ({target}); choose a task of a classifier or a "
+            "generator"
+        )
+    if kind.baseline != "tfidf" and options.max_words is not None:
+        raise UserError(f"--max-words {options.max_words} requires a task of labelled texts; leave it out")
+    if options.max_words is not None and options.max_words < 1:
+        raise UserError(f"--max-words {options.max_words} must be at least 1")
+    if kind.baseline != "tfidf" and (given := options.other.given()):
+        raise UserError(f"--other.{next(iter(given)).replace('_', '-')} applies to classifiers; leave it out")
+    return config, kind
+
+
+def overrides_of(options: BaselineOptions) -> list[str]:
+    """Return the options as they are recorded, in the form of overrides."""
+    return [
         f"task={options.task}",
-        *(f"data.{key}={'null' if value is None else value}" for key, value in changed),
+        *(f"data.{key}={'null' if value is None else value}" for key, value in options.data.options().items()),
         *([] if options.max_words is None else [f"max_words={options.max_words}"]),
         *(f"other.{key}={value}" for key, value in options.other.given().items()),
     ]
-
-
-def _check_max_words(max_words: int, task: str, kind: Kind) -> None:
-    if kind.baseline != "tfidf":
-        raise UserError(f"--max-words {max_words} requires a task of labelled texts, not --task {task}; leave it out")
-    if max_words < 1:
-        raise UserError(f"--max-words {max_words} must be at least 1")
-
-
-def _there_are(tasks: list[str]) -> str:
-    return f"there are baselines for {', '.join(task for task in tasks if kind_with_baseline(_target_of(task)))}"
-
-
-def _target_of(task: str) -> str | None:
-    """Return the `_target_` of a task's data, read from its files, since composing all tasks takes seconds."""
-    choice = _chosen(task, "override /data")
-    if choice is None:
-        return None
-    node: Any = OmegaConf.load(config_files.file_of("data", choice))
-    if "_target_" in node:
-        return node["_target_"]
-    schemas = (re.fullmatch(r"/(schema/\w+)@_here_", str(entry)) for entry in node.get("defaults", []))
-    nodes = (ConfigStore.instance().load(f"{schema[1]}.yaml").node for schema in schemas if schema)
-    return next((schema.get("_target_") for schema in nodes), None)
-
-
-def _chosen(task: str, group: str) -> str | None:
-    """Return the choice of a group in the defaults list of a task, or of the task that it extends."""
-    file: Any = OmegaConf.load(config_files.file_of("task", task))
-    entries = file.get("defaults", [])
-    own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
-    inherited = [_chosen(entry, group) for entry in entries if isinstance(entry, str) and entry != "_self_"]
-    return next((choice for choice in (*own, *inherited) if choice), None)
 
 
 def start_of(record: dict[str, Any], kind: Kind, overrides: list[str]) -> dict[str, Any]:

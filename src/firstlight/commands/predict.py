@@ -3,7 +3,7 @@
 import csv
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import tyro
-from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+from rich.progress import track
 
 from firstlight.choices import listed
 from firstlight.command_options import parse
@@ -93,7 +93,8 @@ def main() -> None:
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
-    columns = [] if options.text_column is None else columns_named(options.text_column, first)
+    named = options.text_column
+    columns = [] if named is None else [named] if named in first.values else named.split(",")
     check_columns(columns, first, options)
     if options.output is not None:
         check_output(options.output)  # before anything is computed
@@ -112,11 +113,6 @@ def rows_of(stream: BinaryIO) -> Iterator[Row]:
     return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines_of(stream, "standard input"))
 
 
-def columns_named(option: str, row: Row) -> list[str]:
-    """Return the columns that --text-column names: one column, or several with commas between them."""
-    return [option] if option in row.values else option.split(",")
-
-
 def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None:
     """Raise UserError if the input does not have one of the columns."""
     for column in columns:
@@ -127,7 +123,7 @@ def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None
 
 def text_columns_of(trained_on: list[str], row: Row) -> list[str]:
     """Return the columns of the texts: those of the training if the row has them, else `text`."""
-    return trained_on if trained_on and all(column in row.values for column in trained_on) else [TEXT_COLUMN]
+    return trained_on if trained_on and row.values.keys() >= set(trained_on) else [TEXT_COLUMN]
 
 
 def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
@@ -156,13 +152,14 @@ def predict_file(
     columns = [*(f"given_{name}" if name in run.columns else name for name in theirs), *run.columns]
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} already has columns that begin with given_; rename them")
-    with _writer(options.output, columns) as write, _bar(options) as advance:
+    is_hidden = options.output is None or not sys.stderr.isatty()
+    with _writer(options.output, columns) as write:
         to_read, to_write = tee(rows)  # at most one batch of the run lies between them
         predictions = run.rows((_text_of(row, texts, options) for row in to_read), **given)
-        for prediction, row in zip(predictions, to_write, strict=True):
+        both = zip(predictions, to_write, strict=True)
+        for prediction, row in track(both, "Predicting", console=Console(stderr=True), disable=is_hidden):
             values = [row.values.get(name) for name in theirs]
             write(dict(zip(columns, [*values, *prediction], strict=True)))
-            advance(1)
     if options.output is not None:
         say(f"wrote {options.output}", to=sys.stderr)
 
@@ -192,16 +189,6 @@ def _writer(output: Path | None, columns: list[str]) -> Iterator[Write]:
 
 def _cells(values: Iterable[Any]) -> list[Any]:
     return [shown(value) if isinstance(value, str) else value for value in values]
-
-
-@contextmanager
-def _bar(options: PredictOptions) -> Iterator[Callable[[int], None]]:
-    """Show the number of finished texts on standard error."""
-    columns = (SpinnerColumn(), "{task.completed:,} texts", TimeElapsedColumn())
-    hidden = options.output is None or not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
-        task = progress.add_task("predict", total=None)
-        yield lambda count: progress.advance(task, count)
 
 
 if __name__ == "__main__":
