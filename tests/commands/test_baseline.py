@@ -19,7 +19,6 @@ from firstlight.errors import UserError
 from firstlight.generator import ngrams
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
-from firstlight.kind.baseline import best_of
 from firstlight.runs.named import find_run
 from firstlight.runs.predictions import read_predictions
 from firstlight.text.normalize import words
@@ -147,20 +146,6 @@ def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts)
     assert predictions.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
     assert predictions.predicted.tolist() == [0, 0, 1, 1, 0]
     assert "other.labels=binary" in record["overrides"]
-
-
-@pytest.mark.slow  # 0.5 s; a rare case
-def test_a_class_without_training_rows_has_a_finite_loss(scripts: Scripts) -> None:
-    folder = scripts.folder / "few"
-    folder.mkdir()
-    rows = {"train": [0, 1, 3, 4] * 5, "validation": [0, 1, 2, 3, 4], "test": [0, 4]}
-    for split, labels in rows.items():
-        lines = (json.dumps({"text": f"some {label}{label} stars", "label": label}) for label in labels)
-        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _, record = measured(scripts, "--task", "stars", "--data.path", "few")
-    assert record["metrics"]["val/accuracy"] == pytest.approx(4 / 5)
-    assert 1 < record["metrics"]["val/loss"] < 20
-    assert record["metrics"]["test/accuracy"] == 1
 
 
 def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
@@ -327,16 +312,3 @@ def test_an_interrupted_baseline_says_so(scripts: Scripts, reviews_folder: Path,
     assert done.returncode == 130
     [file] = (scripts.folder / "logs").glob("stars/baseline/*/metrics.json")
     assert json.loads(file.read_text())["status"] == "interrupted"
-
-
-def test_the_best_choice_is_the_first_of_the_best() -> None:
-    tried = {
-        1: {"val/loss": 0.7, "val/accuracy": 0.5},
-        2: {"val/loss": 0.5, "val/accuracy": 0.6},
-        3: {"val/loss": 0.4, "val/accuracy": 0.6},
-    }
-    assert best_of(tried, "val/accuracy") == 2
-    assert best_of(tried, "val/loss") == 3
-    message = "optimized_metric=val/bleu: the baseline does not measure it; use val/loss, val/accuracy"
-    with pytest.raises(UserError, match=message):
-        best_of(tried, "val/bleu")

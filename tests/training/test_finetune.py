@@ -61,17 +61,6 @@ def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(
     assert after.predict((texts[0], texts[1])).label in ("yes", "no")
 
 
-@pytest.mark.slow  # 0.6 s; the tests above copy the same weights, and multiple choice is trained in its own tests
-def test_multiple_choice_starts_from_a_generator(read_reviews: Path, scripts: Scripts) -> None:
-    done = scripts.run(
-        *("train", "experiment=finetune/choices", f"init_from={read_reviews}", "data.max_train_rows=40", "test=false"),
-        *("++callbacks.confusion_matrix=null", *QUICK),
-    )
-    assert done.returncode == 0, done.stderr
-    (taken,) = [line for line in done.stdout.splitlines() if "weights copied" in line]
-    assert taken.endswith("not copied: network.head.outputs.weight, network.head.outputs.bias")
-
-
 def test_the_generator_of_reviews_writes_words_of_its_vocabulary(read_reviews: Path, scripts: Scripts) -> None:
     done = scripts.run("generate", str(read_reviews), "--prompt", "the pump", "--tokens", "7", "--seed", "1")
     assert done.returncode == 0, done.stderr

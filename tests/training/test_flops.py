@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from omegaconf import OmegaConf
 
 from firstlight.classifier.options import ClassifierConfig
@@ -38,22 +37,6 @@ def test_blocks_that_are_run_three_times_work_as_three_times_as_many() -> None:
         for layers, loops in ((2, 3), (6, 1), (2, 1))
     )
     assert looped == deep > single
-
-
-@pytest.mark.parametrize(
-    ("config", "sizes"),
-    [
-        (GeneratorConfig(**SIZES, context_length=LENGTH), {"vocab_size": WORDS}),
-        (ClassifierConfig(**SIZES, context_length=LENGTH), {"vocab_size": WORDS, "num_classes": 5}),
-        (EncoderDecoderConfig(**SIZES, context_length=LENGTH), {"vocab_size": WORDS, "source_vocab_size": 23}),
-    ],
-    ids=["generator", "classifier", "encoder_decoder"],
-)
-def test_twice_the_tokens_are_twice_the_work(config: Any, sizes: dict[str, int]) -> None:
-    once = training_flops(config, sizes, 5 * LENGTH)
-    assert once > 0
-    assert training_flops(config, sizes, 10 * LENGTH) == 2 * once
-    assert training_flops(config, sizes, 0) == 0
 
 
 def test_a_translator_works_on_two_texts() -> None:

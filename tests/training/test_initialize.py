@@ -167,18 +167,6 @@ def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: S
     assert f"{RELATIVE} stretched from 13 to 25 rows" in caplog.text
 
 
-@pytest.mark.parametrize("positions", [Positions.rotary, Positions.sinusoidal, Positions.none])
-def test_positions_that_are_not_learned_need_no_stretching(positions: Positions, saved: Saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
-    given = saved(generation(vocabulary, 0, positions=positions), vocabulary)
-    module = generation(vocabulary, 1, positions=positions, context_length=13)
-    with caplog.at_level(logging.INFO):
-        _, after = initialized(saved, module, vocabulary)
-    assert all(torch.equal(weight, given[name]) for name, weight in after.items())
-    assert "stretched" not in caplog.text
-    assert module.network(torch.zeros(1, 13, dtype=torch.long)).shape == (1, 13, 8)
-
-
 def test_what_does_not_fit_is_named_with_both_shapes(saved: Saved, caplog) -> None:
     vocabulary = characters("abcdefg")
     saved(generation(vocabulary, 0), vocabulary)

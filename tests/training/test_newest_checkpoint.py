@@ -1,6 +1,5 @@
 """A run whose last checkpoint is damaged or missing resumes from the newest readable one."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -148,39 +147,3 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
     (interrupted / "checkpoints").mkdir()  # as when all files in it are deleted
     with pytest.raises(UserError, match="cannot be resumed"):
         find(interrupted)
-
-
-def curve(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
-
-
-@pytest.mark.slow  # 0.5 s; `make faults` damages checkpoints
-def test_a_run_with_a_damaged_last_checkpoint_ends_as_one_without(
-    scripts: Scripts, interrupted: Path, whole: Path
-) -> None:
-    checkpoints = interrupted / "checkpoints"
-    damage(checkpoints / "last.ckpt")
-    (interrupted / "csv" / "version_0" / "metrics.csv").unlink()  # its rows are written a hundred at a time
-    record = json.loads((interrupted / "metrics.json").read_text())
-    (interrupted / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
-    done = scripts.run("train", f"resume={interrupted}")
-    assert done.returncode == 0, done.stderr
-    assert "last.ckpt is damaged; the run resumes from" in done.stdout
-    assert "resumed at step 28 " in done.stdout
-    weights, expected = (read_checkpoint(run / "checkpoints" / "last.ckpt") for run in (interrupted, whole))
-    assert all(torch.equal(weights["state_dict"][name], weight) for name, weight in expected["state_dict"].items())
-    assert curve(interrupted) == curve(whole)
-    assert step_of(checkpoints / "last.ckpt") == 30
-    assert rows(interrupted) == rows(whole)
-    assert json.loads((interrupted / "metrics.json").read_text())["metrics"] == record["metrics"]
-
-
-def rows(run: Path) -> list[str]:
-    (file,) = run.glob("csv/*/metrics.csv")
-    header, *lines = file.read_text().splitlines()
-    timed = {place for place, name in enumerate(header.split(",")) if "second" in name}
-    return [
-        ",".join(value for place, value in enumerate(line.split(",")) if place not in timed)
-        for line in (header, *lines)
-    ]

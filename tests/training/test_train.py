@@ -38,12 +38,6 @@ def test_the_history_has_steps_seconds_and_metrics(trained: Callable[[str], Path
     assert json.loads((trained("stars") / "metrics.json").read_text())["metrics"]["val/accuracy"] == pytest.approx(best)
 
 
-def test_a_binary_run_leaves_out_three_stars(trained: Callable[[str], Path]) -> None:
-    data = json.loads((trained("sentiment") / "metrics.json").read_text())["data"]
-    assert data["rows"] == {"train": 480, "validation": 80, "test": 80}
-    assert data["classes"] == ["negative", "positive"]
-
-
 def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
     run = trained("stars")
     for name in (
@@ -102,24 +96,6 @@ def test_a_run_can_start_from_another_runs_weights(
     assert "weights copied; not copied: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
 
 
-def test_a_bag_of_words_can_start_from_another_ones_weights(scripts: Scripts, tiny_training: list[str]) -> None:
-    quick = ["model=bag_of_words", "trainer.max_steps=2", "logger=none", "test=false"]
-    first = scripts.train(*tiny_training, *quick)
-    done = scripts.run("train", *tiny_training, *quick, "seed=2", f"init_from={first}")
-    assert done.returncode == 0, done.stderr
-    assert "weights copied; not copied: none" in done.stdout
-
-
-def test_another_width_cannot_be_initialized_from(
-    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
-) -> None:
-    done = scripts.run(
-        "train", *tiny_training, f"init_from={trained('stars')}", "model.dim=18", "model.feed_forward_dim=7"
-    )
-    assert done.returncode == 2
-    assert "no weight in" in done.stderr
-
-
 def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: list[str]) -> None:
     done = scripts.run("train", *tiny_training, "optimizer.lr=1e30", "trainer.gradient_clip_val=null")
     assert done.returncode == 1
@@ -151,12 +127,6 @@ def test_each_post_experiment_runs(experiment: str, scripts: Scripts, reviews_fo
     assert done.returncode == 0, done.stderr
 
 
-def test_a_network_of_another_shape_cannot_be_resumed(scripts: Scripts, trained: Callable[[str], Path]) -> None:
-    done = scripts.run("train", f"resume={trained('stars')}", "model.dim=20")
-    assert done.returncode == 2
-    assert "model.dim=20 differs from the 16 that the resumed run was trained with" in done.stderr
-
-
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
     "no_such_column": (b"body,label\ngood,4\n", "the column 'text' does not exist; the columns are body, label"),
@@ -176,15 +146,6 @@ def test_bad_data_is_one_line_with_file_and_line(case: str, scripts: Scripts) ->
     assert done.stderr.startswith("error: mine.csv")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow  # 0.3 s; tests/classifier/test_data.py reads word lists
-def test_a_runs_vocabulary_serves_as_a_word_list(
-    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
-) -> None:
-    words = trained("stars") / "vocabulary.txt"
-    run = scripts.train(*tiny_training, f"tokenizer.word_list={words}", "trainer.max_steps=1", "test=false")
-    assert (run / "vocabulary.txt").read_text() == words.read_text()
 
 
 @pytest.mark.parametrize(

@@ -144,14 +144,6 @@ def test_only_the_training_rows_that_are_used_are_counted(tmp_path: Path) -> Non
     assert_close(rows_of(network.embedding), torch.where(known[:, None], expected, before))
 
 
-def test_texts_of_single_words_have_no_counted_vectors(tmp_path: Path) -> None:
-    data = text_data(ReviewData, tmp_path, ["one", "two", "three", "four"])
-    with pytest.raises(
-        UserError, match=r"^vectors=cooccurrence: none of the \d+ words has a vector; use longer texts$"
-    ):
-        set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
-
-
 # --- from a file ---
 
 
@@ -178,21 +170,6 @@ def test_the_vectors_of_a_file_are_scaled_together(tmp_path: Path, data: TableDa
     assert_close(found, known * 0.02 / known.std(correction=0))
 
 
-def test_vectors_that_are_all_one_number_cannot_be_scaled(tmp_path: Path, data: TableData) -> None:
-    options = from_file(tmp_path / "v.txt", {"good": [2, 2, 2], "bad": [2, 2, 2]}, std=0.1)
-    network = network_for(data)
-    before = rows_of(network.embedding)
-    with pytest.raises(UserError, match=r"^vectors=file: all numbers of the vectors are equal; use another file, or"):
-        set_vectors(options, network, data)
-    assert torch.equal(rows_of(network.embedding), before)
-
-
-def test_a_file_that_knows_no_word_is_refused(tmp_path: Path, data: TableData) -> None:
-    network = network_for(data)
-    with pytest.raises(UserError, match=r"^vectors=file: none of the \d+ words has a vector; use another file$"):
-        set_vectors(from_file(tmp_path / "v.txt", {"elsewhere": [7, 7, 7]}), network, data)
-
-
 def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatch) -> None:
     """Below $FIRSTLIGHT_DATA; 3 numbers are neither 30 nor 13."""
     folder = tmp_path / "mine" / "glove"
@@ -206,19 +183,6 @@ def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatc
     assert rows_of(network.embedding)[good].tolist() == [3, 3, 3]
     set_vectors(from_file(tmp_path / "v.txt", {"good": [4, 5, 6]}, kind=VectorsKind.glove), network, data)
     assert rows_of(network.embedding)[good].tolist() == [4, 5, 6]  # vectors.path goes before the folder
-
-
-@pytest.mark.parametrize("has_folder", [False, True])
-def test_glove_that_is_not_there_is_refused_with_what_to_do(
-    has_folder: bool, tmp_path: Path, data: TableData, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
-    if has_folder:
-        (tmp_path / "data" / "glove").mkdir(parents=True)
-        from_file(tmp_path / "data" / "glove" / "glove.6B.30d.txt", {"good": [1] * 30})
-    with pytest.raises(UserError, match=r"^vectors=glove: no file such as glove\.6B\.3d\.txt in the folder glove of "):
-        set_vectors(VectorOptions(VectorsKind.glove), network_for(data), data)
 
 
 # --- none ---
@@ -398,19 +362,12 @@ ONE_LINE = {
     "tokenizer=subword vectors=glove": (
         "vectors=glove requires tokenizer=word, not tokenizer=subword; set vectors=random"
     ),
-    "task=translation vectors=cooccurrence": "vectors=cooccurrence requires tokenizer=word, not tokenizer=subword",
     "vectors=file": "vectors=file requires a file; set vectors.path",
     "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",
-    "vectors=glove vectors.path=.": "vectors.path=.: the file does not exist",
     "vectors=cooccurrence vectors.path=v.txt": "vectors=cooccurrence reads no file; set vectors=file, or remove",
-    "vectors.path=v.txt": "vectors=random reads no file; set vectors=file, or remove vectors.path",
     "vectors.trained=false": "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence",
     "vectors=cooccurrence vectors.std=0": "vectors.std=0.0 must be a finite number above 0, or null",
-    "vectors=cooccurrence vectors.std=nan": "vectors.std=nan must be a finite number above 0, or null",
     "vectors=cooccurrence vectors.window=0": "vectors.window=0 must be at least 1, for the words next to each other",
-    "vectors=word2vec": "vectors=word2vec: no such choice; the choices are cooccurrence, file, glove, random",
-    "vectors.kind=words": "vectors.kind=words: Invalid value 'words', expected one of [random, cooccurrence",
-    "vectors.windows=2": "vectors.windows is not a key of the configuration; did you mean vectors.window",
     "model=logistic vectors=cooccurrence": "vectors=cooccurrence: model=logistic has a weight for each word",
 }
 
@@ -458,46 +415,6 @@ def test_a_file_that_cannot_be_used_is_one_line(
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
     assert not list((scripts.folder / "logs").glob("*/runs/*"))
-
-
-@pytest.mark.slow  # 0.5 s; a classifier with such vectors is tested above
-def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Scripts) -> None:
-    """data/glove, both languages from one file."""
-    sources = {"train": PAIRS * 5, "validation": PAIRS}
-    for split, pairs in sources.items():
-        write_lines(scripts.folder / "pairs" / f"{split}.jsonl", [{"en": one, "de": two} for one, two in pairs])
-    (scripts.folder / "data" / "glove").mkdir(parents=True)
-    from_file(
-        scripts.folder / "data" / "glove" / "mine.6d.txt", {"cat": [1, 2, 3, 4, 5, 6], "katze": [6, 5, 4, 3, 2, 1]}
-    )
-    sizes = [
-        "model.dim=6",
-        "model.num_heads=1",
-        "model.num_layers=1",
-        "model.tie_embeddings=false",
-        "context_length=13",
-        "data.batch_tokens=50",
-    ]
-    run = scripts.train(
-        "task=translation",
-        "tokenizer=word",
-        "tokenizer.min_document_frequency=1",
-        "data.path=pairs",
-        "data.shared_vocabulary=true",
-        *sizes,
-        "vectors=glove",
-        "vectors.trained=false",
-        "vectors.std=null",
-        "trainer.max_steps=2",
-        "trainer.accelerator=cpu",
-        "logger=none",
-        "test=false",
-    )
-    log = (run / "train.log").read_text()
-    assert log.count("words have a vector") == 1
-    assert "vectors=glove, embedding: 2 of " in log
-    words = [word.removeprefix("Ġ") for word in words_of(run)]
-    assert weight_of(run)[words.index("Katze")].tolist() == [6, 5, 4, 3, 2, 1]
 
 
 def test_words_without_a_vector_of_their_own_are_counted_as_unknown(data: TableData, caplog: Any) -> None:
