@@ -12,7 +12,7 @@ from hydra.errors import OverrideParseException
 from firstlight import config_files, spelling
 from firstlight.config.command_line import parsed
 from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
-from firstlight.config.help import COMMANDS, GROUPS, INTERNAL, help_text
+from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
 from firstlight.config.messages import explain, explained, known_keys
 from firstlight.config.reference import all_keys
@@ -29,7 +29,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("at_80_columns")
 def test_help_shows_the_commands_every_group_the_keys_at_the_top_and_the_sections() -> None:
     text = help_text([], [])
-    assert len(COMMANDS) == 12
+    assert text.count("firstlight train ") >= 10
     assert max(map(len, text.splitlines())) <= 80
     for group in set(config_files.groups()) - set(INTERNAL):
         assert f"\n  {group}: {GROUPS[group]}\n" in text

@@ -16,27 +16,6 @@ from firstlight import spelling
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 
-EXAMPLES = {
-    "evaluate": ("latest", "latest:names --split validation", "best:val/accuracy:stars --data.path my.csv"),
-    "predict": (
-        'latest --text "It works." "It broke."',
-        "latest:sentiment --input my.csv --output predicted.csv",
-        "latest --input - < lines.txt",
-    ),
-    "generate": (
-        "latest:shakespeare --prompt ROMEO. --tokens 300",
-        "latest:names --num-samples 20",
-    ),
-    "baseline": ("--task sentiment", "--task reviews --data.path my.csv"),
-    "explore": ("latest", "latest:stars --figures attention", "--task names"),
-    "report": (
-        *("logs", "logs/sweeps/depths --baseline model=tiny"),
-        "logs --compare best:val/loss:names latest:names",
-    ),
-    "runs": ("", "logs/sweeps/depths", "--task names --status finished"),
-    "playground": ("", "--port 8080"),
-    "dashboard": ("", "--push"),
-}
 BY_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}  # the name of a value; that of a text is the name of its option
 
 Options = TypeVar("Options")
@@ -64,8 +43,16 @@ def _description(options: type, command: str) -> str:
     text = textwrap.fill(
         paragraph, width, initial_indent="  ", subsequent_indent="  "
     )  # tyro joins lines without indent
-    examples = [f"  {invocation(command)} {each}".rstrip() for each in EXAMPLES.get(command, ())]
+    examples = [f"  {invocation(command)} {each}".rstrip() for each in examples_of(command)]
     return "\n".join([text, *(["\nExamples:"] if examples else []), *examples])
+
+
+def examples_of(command: str) -> list[str]:
+    """Return the arguments of a command in the examples of its help; none for a command of another package."""
+    import yaml
+
+    examples = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_text(encoding="utf-8"))
+    return examples.get(command, [])
 
 
 def refuse_keys(arguments: Sequence[str], options: type, command: str) -> None:

@@ -5,29 +5,9 @@ from collections.abc import Collection, Iterable
 
 from firstlight import config_files
 from firstlight.choices import listed, nearest
+from firstlight.config.keys import TEXTS
 
-NAMES_ELSEWHERE = {  # our keys and groups, and the names that other programs give them
-    "context_length": "block_size max_length max_seq_length seq_len",
-    "data.batch_size data.batch_tokens": "batch batch_size bs",
-    "model.dim": "d_model hidden_dim hidden_size n_embd",
-    "model.feed_forward_dim": "intermediate_size",
-    "model.num_heads": "heads n_head",
-    "model.num_key_value_heads": "n_kv_heads",
-    "model.num_layers": "layers n_layer",
-    "optimized_metric": "monitor",
-    "optimizer.lr": "learning_rate lr",
-    "paths.log_dir": "out_dir output_dir save_dir",
-    "resume init_from": "checkpoint ckpt ckpt_path",
-    "schedule": "lr_scheduler scheduler",
-    "tokenizer.max_size": "vocab_size",
-    "trainer.accelerator": "device gpu",
-    "trainer.accumulate_grad_batches": "gradient_accumulation_steps",
-    "trainer.gradient_clip_val": "clip grad_clip",
-    "trainer.max_epochs": "epochs n_epochs num_epochs",
-    "trainer.max_steps": "max_iters steps",
-    "trainer.val_check_interval": "eval_interval",
-}
-ALSO_CALLED = {name: keys.split() for keys, names in NAMES_ELSEWHERE.items() for name in names.split()}
+ALSO_CALLED = {name: keys.split() for keys, names in TEXTS["names_elsewhere"].items() for name in names.split()}
 NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "logger", "tokenizer", "vectors", "debug")
 
 

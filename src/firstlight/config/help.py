@@ -11,57 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight import config_files
 from firstlight.config.guesses import nearest_keys, question
-from firstlight.config.keys import SECTIONS, Key, as_typed, flat_keys, keys_of, keys_of_choices, section_of
+from firstlight.config.keys import SECTIONS, TEXTS, Key, as_typed, flat_keys, keys_of, keys_of_choices, section_of
 from firstlight.config.schema import RootConfig, compose
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 
 DEFAULT_TASK = "sentiment"
 MOST_SHOWN = 10  # keys of a section, without `more`
-GROUPS = {  # those that a user chooses from; the other folders of conf/ are used by its files only
-    "task": "What the network learns, and from which data",
-    "model": "Size of the network, or a baseline",
-    "experiment": "Complete setting: best, finetune, post (blog posts), scaling",
-    "data": "Type of the data; the task chooses it",
-    "tokenizer": "Unit of the tokens",
-    "vectors": "Initial word vectors",
-    "optimizer": "Optimizer",
-    "schedule": "Schedule of the learning rate",
-    "trainer": "Device, and distribution over several of them",
-    "callbacks": "Set of callbacks, or a single one",
-    "logger": "Where the metrics are written",
-    "debug": "Short or instrumented run, to find mistakes",
-    "hparams_search": "Search in place of a grid",
-    "ladder": "Step of experiment=post/names_ladder",
-    "scale": "Size of experiment=scaling/names or scaling/shakespeare",
-    "module": "LightningModule; the task chooses it",
-}
-INTERNAL = ("betas", "hydra", "local", "paths", "schema", "size", "sweep", "wandb_sweep")
-COMMANDS = (
-    ("train", "task=sentiment model=small", "Train, validate and test a classifier of reviews"),
-    (
-        "train",
-        "task=reviews data.path=my.csv data.text_column=body data.label_column=verdict",
-        "Classify your own texts",
-    ),
-    ("train", "task=text data.path=my_novel.txt", "Train a generator on your own text"),
-    ("train", "task=translation data.path=my.csv data.source_column=en data.target_column=fr", "Train a translator"),
-    ("train", "task=stars optimizer.lr=0.001 trainer.max_epochs=10", "Change keys"),
-    ("train", "experiment=post/stars", "Train with a complete setting"),
-    ("train", "task=shakespeare trainer=gpu", "Train on a GPU"),
-    ("train", "-m task=sentiment,stars model=tiny,small seed=1,2,3", "Train every combination (a sweep)"),
-    ("train", "task=stars resume=auto", "Continue an interrupted run"),
-    ("train", "task=stars --cfg job", "Print the configuration and stop"),
-    ("predict", 'latest --text "It works."', "Predict with the newest run"),
-    ("report", "logs", "Compare all runs"),
-)
-OPTIONS = (
-    ("--help [WORD ...]", "Show this text, or the groups, sections and keys with these names"),
-    ("-m, --multirun", "Run every combination of values given as lists, such as seed=1,2,3"),
-    ("--config-dir DIR", "Folder with your own settings, used in addition to ./conf"),
-    ("--cfg job", "Print the configuration of this command line and stop"),
-    ("--info defaults", "Print which files the configuration consists of and stop"),
-)
+GROUPS, INTERNAL = TEXTS["groups"], TEXTS["internal"]  # those that a user chooses from; those of our files
 
 
 def help_text(words: Sequence[str], overrides: Sequence[str]) -> str:
@@ -85,7 +42,7 @@ def _overview(width: int) -> Iterator[str]:
     yield f"       {invocation('train')} --help WORD ...  (only these groups, sections and keys)\n"
     yield "Train a transformer from first principles.\n"
     yield "Commands:"
-    for command, arguments, purpose in COMMANDS:
+    for command, arguments, purpose in TEXTS["commands"]:
         yield from _entry(f"{invocation(command)} {arguments}", purpose, width)
     yield "\nGroups (GROUP=CHOICE):"
     for group in _groups():
@@ -98,7 +55,7 @@ def _overview(width: int) -> Iterator[str]:
         if section:
             yield from _entry(f"--help {section}", title, width)
     yield "\nOptions:"
-    for option, purpose in OPTIONS:
+    for option, purpose in TEXTS["options"].items():
         yield from _entry(option, purpose, width)
 
 

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docstring_parser import parse_from_object
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -23,22 +24,8 @@ from firstlight.config_files import CONFIG_DIR
 from firstlight.kind.kind import DataNode, ModelNode
 from firstlight.kind.registry import KINDS
 
-SECTIONS = {  # in the order in which they are listed; "" holds the keys at the top
-    "": "Top-level keys",
-    "data": "Source of the data, and how it is divided and batched",
-    "model": "Network",
-    "tokenizer": "Tokenizer and vocabulary",
-    "vectors": "Initial word vectors",
-    "module": "LightningModule, which computes the loss",
-    "distillation": "Distillation of the teacher",
-    "optimizer": "Optimizer",
-    "schedule": "Schedule of the learning rate",
-    "trainer": "Lightning's Trainer",
-    "callbacks": "Callbacks; callbacks.<name>=null removes one",
-    "logger": "Loggers",
-    "paths": "Folders",
-    "sweep": "Sweeps (-m)",
-}
+TEXTS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("help.yaml").read_text(encoding="utf-8"))
+SECTIONS: dict[str, str] = TEXTS["sections"]  # in the order in which they are listed; "" holds the keys at the top
 OPEN = ("module", "optimizer", "schedule", "trainer", "callbacks", "logger")  # of classes that the user can replace
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
 TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}
