@@ -11,10 +11,9 @@ from hydra.errors import OverrideParseException
 
 from firstlight import config_files, spelling
 from firstlight.config.command_line import parsed
-from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
-from firstlight.config.messages import explain, explained, known_keys
+from firstlight.config.messages import ALSO_CALLED, explain, explained, known_keys, nearest_choices, nearest_keys
 from firstlight.config.reference import all_keys
 from firstlight.config.schema import compose, register_schemas
 from firstlight.errors import UserError

@@ -9,9 +9,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from firstlight.config.keys import SECTIONS, as_typed, keys_of, schema_of
+from firstlight.config.keys import SECTIONS, as_typed, keys_of, parameter, schema_of, summary
 from firstlight.config.reference import all_keys, json_schema, key_reference
-from firstlight.config.sources import parameter, summary
 from tests_support import ROOT
 
 SCHEMA = json_schema()

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from firstlight.config import trainer_checks
-from firstlight.config.checks import check_numbers
-from firstlight.config.trainer_checks import check_accelerator, check_trainer
+from firstlight.config import checks
+from firstlight.config.checks import check_accelerator, check_numbers, check_trainer
 from firstlight.errors import UserError
 
 DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs": 10, "max_steps": -1}
@@ -34,7 +33,7 @@ def checked(*, train: bool = True, **trainer: Any) -> None:
 def test_what_trains_nothing_or_fails_is_refused(
     trainer: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_checks, "has_accelerator", lambda: False)
+    monkeypatch.setattr(checks, "num_gpus", lambda _: 0)
     with pytest.raises(UserError, match=re.escape(message)):
         checked(**trainer)
 
@@ -67,7 +66,7 @@ def test_a_search_of_the_learning_rate_requires_one_process() -> None:
     ],
 )
 def test_what_can_be_trained_with_is_not_refused(trainer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_checks, "has_accelerator", lambda: True)
+    monkeypatch.setattr(checks, "num_gpus", lambda _: 1)
     checked(**trainer)
 
 
@@ -83,7 +82,7 @@ def test_what_can_be_trained_with_is_not_refused(trainer: dict[str, Any], monkey
 def test_a_gpu_that_the_machine_lacks_is_refused(
     trainer: dict[str, Any], count: int, message: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_checks, "num_gpus", lambda _: count)
+    monkeypatch.setattr(checks, "num_gpus", lambda _: count)
     config = OmegaConf.create(DEFAULT | trainer)
     if message is None:
         check_accelerator(config)

@@ -394,12 +394,11 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("good 1 2\nbad 3 4\n", "v.txt has vectors of 2 numbers, but model.dim=6; set model.dim=2"),
         (
             "good 1 2 3 4 5 6\nbad 1 2 3 4 5\n",
-            "v.txt:2: the line has 5 numbers after the word, but earlier lines have 6; correct",
+            "v.txt:2: the line must have a word and 6 numbers",
         ),
         ("good 1 2 3 4 5 6\nbad 1 2 x 4 5 6\n", "v.txt:2: "),
         ("xyzzy 1 2 3 4 5 6\n", "vectors=file: none of the "),
-        ("good 3 3 3 3 3 3\n", "vectors=file: all numbers of the vectors are equal; use another file, or set vectors"),
-        ("", "v.txt:1: the line has no word and vector; name a text file of GloVe or word2vec"),
+        ("", "v.txt:1: the file is empty; name a text file of GloVe or word2vec"),
         (None, "vectors=glove: no file such as glove.6B.6d.txt in the folder glove of $FIRSTLIGHT_DATA or data/"),
     ],
 )

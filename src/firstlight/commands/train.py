@@ -24,11 +24,10 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight import spelling
-from firstlight.config.checks import check
+from firstlight.config.checks import check, check_accelerator
 from firstlight.config.command_line import parsed
 from firstlight.config.messages import explained
 from firstlight.config.schema import register_schemas
-from firstlight.config.trainer_checks import check_accelerator
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config

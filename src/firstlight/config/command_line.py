@@ -8,8 +8,7 @@ from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 
-from firstlight.config.guesses import nearest_keys
-from firstlight.config.messages import known_keys
+from firstlight.config.messages import known_keys, nearest_keys
 from firstlight.errors import UserError
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets

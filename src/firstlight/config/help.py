@@ -10,8 +10,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight import config_files
-from firstlight.config.guesses import nearest_keys, question
 from firstlight.config.keys import SECTIONS, TEXTS, Key, as_typed, flat_keys, keys_of, keys_of_choices, section_of
+from firstlight.config.messages import nearest_keys, question
 from firstlight.config.schema import RootConfig, compose
 from firstlight.errors import UserError
 from firstlight.invocation import invocation

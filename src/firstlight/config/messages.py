@@ -1,8 +1,9 @@
 """Messages of one line for the errors of Hydra and OmegaConf: the key, the value, what is wrong and what to do."""
 
+import difflib
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,20 +19,21 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
-from firstlight.config.guesses import choices_named, nearest_choices, nearest_keys, question
-from firstlight.config.keys import flat_keys
+from firstlight.choices import listed, nearest
+from firstlight.config.keys import TEXTS, flat_keys
 from firstlight.config.schema import compose
 from firstlight.errors import UserError, reason
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of, value_of
 from firstlight.spelling import quoted_option
 
+ALSO_CALLED = {name: keys.split() for keys, names in TEXTS["names_elsewhere"].items() for name in names.split()}
+NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "logger", "tokenizer", "vectors", "debug")
 COMPOSING = re.compile(r"In '(?P<group>\w+)/(?P<choice>[^']+)': ")
 NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the defaults list")
 FULL_KEY = re.compile(r"full_key: (\S+)")
 NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
-EXISTS = re.compile(r"Could not append to config\. An item is already at \S+\s+Either remove \+ prefix: '([^']+)'")
 RANGE = re.compile(r"\(|(interval|range|choice|tag|int|float)\(")  # texts of which Hydra makes values of a sweep
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
@@ -84,8 +86,6 @@ def explain(error: Exception) -> str:
             return _not_instantiated(error)
         case MissingConfigException(), _:
             return _no_such_choice(error)
-        case ConfigCompositionException(), _ if found := EXISTS.match(str(error)):
-            return f"+{found[1]}: the key exists; write {found[1]}, without the +"
         case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
         case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
@@ -204,3 +204,46 @@ def _typed_task() -> DictConfig:
     """Return the configuration of the task that is typed, or without a task if it does not exist."""
     task = value_of("task", sys.argv[1:])
     return compose([f"task={task}"] if task in config_files.choices("task") else [])
+
+
+def nearest_keys(word: str, known: Collection[str]) -> list[str]:
+    """Return the known keys that a user can mean by a wrong one, at most three.
+
+    In this order: a key that other programs call so, keys with the same last part, similar keys of the same section,
+    and keys with a similar last part.
+    """
+    section, _, leaf = word.rpartition(".")
+    if named := [key for key in ALSO_CALLED.get(leaf, []) if key in known and key != word]:
+        return named
+    leaves = _by_leaf(known)
+    siblings = {key for key in known if key.rpartition(".")[0] == section}
+    similar = difflib.get_close_matches(word, siblings - {word}, n=2)
+    same = [key for key in leaves.get(leaf, []) if key != word]
+    return (same or similar or leaves.get(nearest(leaf, leaves, cutoff=0.75) or "", []))[:3]
+
+
+def nearest_choices(group: str, choice: str, options: Collection[str]) -> list[str]:
+    """Return what a user can mean by a choice that a group does not have, as `group=choice`, at most three."""
+    leaves = _by_leaf(options, "/")
+    same = leaves.get(choice) or difflib.get_close_matches(choice, options, n=1)
+    same = same or leaves.get(nearest(choice.rpartition("/")[2], leaves) or "", [])
+    return [f"{group}={option}" for option in same[:3]] or choices_named(choice)[:3]
+
+
+def choices_named(name: str) -> list[str]:
+    """Return every `group=choice` whose choice has a name, such as `task=stars` and `experiment=post/stars`."""
+    found = ((group, choice) for group in NAMED for choice in config_files.choices(group))
+    return [f"{group}={choice}" for group, choice in found if choice.rpartition("/")[2] == name]
+
+
+def question(candidates: Iterable[str]) -> str:
+    """Return `did you mean a, b or c?`; nothing without candidates."""
+    names = listed(candidates, "or")
+    return names and f"did you mean {names}?"
+
+
+def _by_leaf(names: Iterable[str], separator: str = ".") -> dict[str, list[str]]:
+    leaves: dict[str, list[str]] = {}
+    for name in names:
+        leaves.setdefault(name.rpartition(separator)[2], []).append(name)
+    return leaves

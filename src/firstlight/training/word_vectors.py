@@ -52,13 +52,7 @@ def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, n
     if not known.any():
         remedy = "longer texts" if options.kind is VectorsKind.cooccurrence else "another file"
         raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; use {remedy}")
-    deviation = float(found[known].std())
-    if options.std is not None and deviation == 0:
-        kind = options.kind.value
-        raise UserError(
-            f"vectors={kind}: all numbers of the vectors are equal; use another file, or set vectors.std=null"
-        )
-    scale = 1.0 if options.std is None else options.std / deviation
+    scale = 1.0 if options.std is None else options.std / float(found[known].std())
     with torch.no_grad():
         embedding.weight[torch.from_numpy(known)] = torch.from_numpy(found[known] * scale).to(embedding.weight)
     covered = {word: found[i] for i, word in enumerate(side.words) if known[i]}
