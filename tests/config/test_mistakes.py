@@ -12,7 +12,7 @@ TASKS = "choices, masked_reviews, movies, names, review_text, reviews, sentiment
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "+model.foo.bar=3": "model.foo is not a key of the configuration",
-    "+trainer.precision=16": "An item is already at 'trainer.precision'. Either remove + prefix: 'trainer.precision=16'",
+    "+trainer.precision=16": "Either remove + prefix: 'trainer.precision=16'",
     "task=sentimet": f"task=sentimet: no such choice; did you mean task=sentiment? The choices are {TASKS}",
     "experiment=post/starz": "experiment=post/starz: no such choice; did you mean experiment=post/stars? `--help",
     "lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",

@@ -238,7 +238,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")
     done = scripts.run("train", f"resume={run}")
     assert (done.returncode, "is already finished" in done.stdout) == (0, True)
-    assert done.stdout.endswith("; to train it further, raise trainer.max_epochs\n")
+    assert done.stdout.endswith("; to train it further, raise trainer.max_epochs or trainer.max_steps\n")
     done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8

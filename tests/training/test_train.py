@@ -93,7 +93,7 @@ def test_a_run_can_start_from_another_runs_weights(
         "train", *tiny_training, "task=sentiment", f"init_from={trained('stars')}", "trainer.max_steps=1"
     )
     assert done.returncode == 0, done.stderr
-    assert "weights copied; not copied: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
+    assert "weights copied; not copied: network.head.outputs.weight" in done.stdout
 
 
 def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: list[str]) -> None:

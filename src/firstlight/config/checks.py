@@ -216,7 +216,7 @@ def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictC
 
 
 def check_trainer(config: DictConfig) -> None:
-    """Raise UserError for an impossible number, for a training without steps and for several devices of a CPU."""
+    """Raise UserError for an impossible number, and for a training without steps."""
     trainer = config.trainer
     for key in WHOLE_NUMBERS:
         if not isinstance(trainer.get(key), int | None):
@@ -235,30 +235,11 @@ def check_trainer(config: DictConfig) -> None:
             raise UserError(
                 f"trainer.{key}=0 would train nothing; set a larger number, or train=false to train nothing"
             )
-    check_devices(trainer)
     strategy = str(trainer.get("strategy", "auto"))
     if strategy.startswith(DIVIDED):
         raise UserError(
             f"trainer.strategy={strategy} divides the parameters among processes, which firstlight does not support: "
             "weight decay and Muon depend on their shapes; use trainer=ddp"
-        )
-    finder = (config.get("callbacks") or {}).get("learning_rate_finder")
-    if finder and config.train and str(trainer.get("devices")) not in ("1", "[0]"):
-        raise UserError(
-            f"callbacks.learning_rate_finder requires one process, but trainer.devices={trainer.get('devices')}; find "
-            "the rate with trainer.devices=1, and set optimizer.lr"
-        )
-
-
-def check_devices(trainer: DictConfig) -> None:
-    """Raise UserError for several devices of a CPU, unless a strategy starts several processes."""
-    devices = str(trainer.get("devices"))
-    if not devices.isdecimal() or int(devices) < 2 or str(trainer.get("strategy", "auto")) != "auto":
-        return
-    if trainer.get("accelerator") == "cpu" or (trainer.get("accelerator") == "auto" and num_gpus("gpu") == 0):
-        raise UserError(
-            f"trainer.devices={devices}: a CPU is one device, and {devices} processes would share its cores; set "
-            f"threads= for the cores of one process, or use trainer=ddp_sim trainer.devices={devices}"
         )
 
 

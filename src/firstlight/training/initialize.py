@@ -60,7 +60,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         shared = shared_words.get(name)
         is_by_word = name in shared_words and not _is_head_of_classes(name, own, given)
         if has_other_classes and name.startswith(OF_CLASSES):
-            left.append(_in_both(name, source, weight))
+            left.append(name)
         elif shared and is_by_word and source is not None and _same_width(given, own):
             taken[name] = _rows_of(weight, source, shared)
         elif source is not None and source.shape == weight.shape and not is_by_word:
@@ -70,7 +70,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             verb = "stretched" if len(weight) > len(source) else "cut"
             log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight), extra=ONLY_IN_LOG)
         else:
-            left.append(_in_both(name, source, weight))
+            left.append(name)
     if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
         joined = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
         for name, weight in own.items():
@@ -84,13 +84,6 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
-
-
-def _in_both(name: str, source: Tensor | None, weight: Tensor) -> str:
-    """Return the name of a weight, and its shapes in the other run and here if they differ."""
-    if source is None or source.shape == weight.shape:
-        return name
-    return f"{name} {tuple(source.shape)} here {tuple(weight.shape)}"
 
 
 def _has_other_classes(metadata: dict[str, Any], own: dict[str, Any]) -> bool:

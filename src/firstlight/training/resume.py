@@ -23,6 +23,7 @@ from firstlight.terminal_text import say
 log = logging.getLogger(__name__)
 
 UNFINISHED = ("running", "interrupted", "failed")
+LIMITS = "trainer.max_epochs or trainer.max_steps"
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
@@ -52,7 +53,7 @@ def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
         folder.read()
     wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
-        say(f"{folder.path} is already finished; to train it further, raise {_limit_reached(folder)}")
+        say(f"{folder.path} is already finished; to train it further, raise {LIMITS}")
         sys.exit(0)
     refuse_links(folder.path)
     old = foreign.kept_overrides(folder.overrides_file, typed)
@@ -78,20 +79,12 @@ def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
     except UserError:
         message = (
             f"resume={wish}: {newest.path} is the newest run and is finished; there is nothing to resume; to train it "
-            f"further, write {quoted_option('resume', str(newest.path))} {_limit_reached(newest)}=…"
+            f"further, write {quoted_option('resume', str(newest.path))} trainer.max_epochs=…"
         )
         if {key_of(argument) for argument in typed} <= {*WHERE_TO_RESUME, "task", "paths.log_dir"}:
             say(message)
             sys.exit(0)
         raise UserError(message) from None
-
-
-def _limit_reached(folder: RunFolder) -> str:
-    """Return the key of the limit that ended a finished run."""
-    trainer = read_config(folder.config_file).get("trainer") if folder.config_file.is_file() else None
-    max_steps = trainer.get("max_steps") if isinstance(trainer, dict) else None
-    is_by_steps = max_steps is not None and max_steps == folder.read().get("steps")
-    return "trainer.max_steps" if is_by_steps else "trainer.max_epochs"
 
 
 def wait_until_free(folder: RunFolder) -> None:
