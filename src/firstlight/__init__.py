@@ -66,6 +66,6 @@ def list_runs(folder: "str | Path" = "logs") -> "DataFrame":
     """
     from pathlib import Path
 
-    from firstlight.lab.reports.data_frame import list_runs  # pandas takes half a second
+    from firstlight.lab.reports.run_rows import list_runs  # the start of a script need not wait
 
     return list_runs(Path(folder))

@@ -20,7 +20,7 @@ from faults.trials import Trials, number_of
 from firstlight.commands.report import ReportOptions, report
 from firstlight.files.plain_yaml import read_config
 from firstlight.kind.load import load
-from firstlight.lab.reports.data_frame import list_runs
+from firstlight.lab.reports.run_rows import list_runs
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.named import find_run
 from firstlight.runs.predictions import Predictions, write_predictions

@@ -26,7 +26,7 @@ from firstlight.commands.report import ReportOptions, report
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.lab.reports.all_runs import found_runs
-from firstlight.lab.reports.data_frame import list_runs
+from firstlight.lab.reports.run_rows import list_runs
 from firstlight.runs.folder import LOCK, RunFolder
 from firstlight.runs.named import find_run
 from tests_support import ROOT, Scripts, captured, environment, records, wait_until

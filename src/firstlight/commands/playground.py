@@ -65,20 +65,14 @@ def listen(port: int | None) -> socket.socket:
     if port is not None and not 0 <= port <= 65535:
         raise UserError(f"--port {port} must be between 0 and 65535")
     for number in range(PORT, LAST_PORT + 1) if port is None else [port]:
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # frees the port at the end
         try:
-            listening.bind((HOST, number))
-            listening.listen()
+            return socket.create_server((HOST, number))
         except OSError as error:
-            listening.close()
-            if error.errno == errno.EADDRINUSE and port is None:
-                continue
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            if port is not None:
                 why = "is in use" if error.errno == errno.EADDRINUSE else "requires the rights of an administrator"
                 raise UserError(f"--port {port} {why}; choose another port, or omit the option") from None
-            raise
-        return listening
     raise UserError(f"all ports from {PORT} to {LAST_PORT} are in use; choose another port by --port")
 
 

@@ -48,18 +48,17 @@ def pair(
     if one is None or two is None or one.key != two.key:
         sentences.append("No prediction is compared: the runs have not saved those of the same texts and tokens.")
     elif one.is_of_classes:
-        sentences.append(_changed_classes((one, two), classes))
+        sides = (one, two)
+        sentences.append(_changed_classes(sides, classes))
+        of_class = ("class", "texts", A, B, CHANGE, f"{B} is")
+        of_text = ("row", "true", A, B, f"loss of {A}", f"loss of {B}")
         tables += [
-            Table("Right predictions of each true class", ("class", "texts", A, B, CHANGE, f"{B} is"),
-                  _classes((one, two), classes)),
-            Table("Mistakes that changed most", ("true", "predicted", A, B, CHANGE), _mistakes((one, two), classes)),
-            Table("Texts whose loss changed most", ("row", "true", A, B, f"loss of {A}", f"loss of {B}"),
-                  _texts((one, two), classes)),
-        ]  # fmt: skip
+            Table("Right predictions of each true class", of_class, _classes(sides, classes)),
+            Table("Mistakes that changed most", ("true", "predicted", A, B, CHANGE), _mistakes(sides, classes)),
+            Table("Texts whose loss changed most", of_text, _texts(sides, classes)),
+        ]
     else:
         sentences.append(_changed_tokens((one, two)))
-        headers = ("row", "tokens", f"loss of {A}", f"loss of {B}")
-        tables.append(Table("Texts whose loss changed most", headers, _texts((one, two), classes)))
     return Section("Comparison of two runs", sentences, [table for table in tables if table.rows])
 
 
@@ -186,19 +185,20 @@ def _mistakes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
 
 
 def _texts(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
-    """Return the rows of the texts, or pieces of a text, whose mean loss per prediction fell most and rose most."""
+    """Return the rows of the texts whose loss fell most and rose most."""
     one, two = sides
-    before, after = (each.losses / each.tokens for each in sides)
-    order = (after - before).argsort(kind="stable").tolist()
-    chosen = [*order[: MOST_TEXTS // 2], *order[::-1][: MOST_TEXTS // 2]]
-    rows = []
-    for place in dict.fromkeys(place for place in chosen if before[place] != after[place]):
-        if one.targets is not None and one.predicted is not None and two.predicted is not None:
-            of_text = [_named(classes, int(each[place])) for each in (one.targets, one.predicted, two.predicted)]
-        else:
-            of_text = [f"{one.tokens[place]:,}"]
-        rows.append([f"{one.rows[place]:,}", *of_text, f"{before[place]:.3f}", f"{after[place]:.3f}"])
-    return rows
+    change = two.losses - one.losses
+    order = change.argsort(kind="stable").tolist()
+    chosen = dict.fromkeys([*order[: MOST_TEXTS // 2], *order[::-1][: MOST_TEXTS // 2]])
+    return [
+        [
+            f"{one.rows[place]:,}",
+            *(_named(classes, int(each[place])) for each in (one.targets, one.predicted, two.predicted)),  # type: ignore[index]
+            *(f"{each.losses[place]:.2f}" for each in sides),
+        ]
+        for place in chosen
+        if change[place] != 0
+    ]
 
 
 def _changed_tokens(sides: "Sides") -> str:

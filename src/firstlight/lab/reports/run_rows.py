@@ -1,11 +1,21 @@
-"""The table of all runs, with the values of each run and of its group."""
+"""The table of all runs, with the values of each run and of its group: as rows, and as a pandas DataFrame."""
 
+import logging
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from firstlight.lab.reports.boards import Board, Group, accuracy_half_width, reason
+from firstlight.lab.reports.all_runs import direction_of, found_runs
+from firstlight.lab.reports.boards import Board, Group, accuracy_half_width, boards, reason
+from firstlight.lab.reports.findings import judged
+from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.lab.reports.tables import Table
 from firstlight.runs.summary import KEYS, Run
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+log = logging.getLogger(__name__)
 
 FIRST = ("rank", *KEYS)
 MIDDLE = (
@@ -103,3 +113,37 @@ def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
         "compute_from": compute_from,
         "folder": run.folder,
     }
+
+
+def list_runs(folder: Path) -> "pandas.DataFrame":
+    """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
+    import pandas  # takes half a second
+
+    runs = found_runs(folder)
+    load = SavedPredictions(folder)
+    found = [judged(board, load) for board in boards(runs, direction_of(runs))]
+    for run, problem in load.damaged.items():
+        log.warning("not compared by texts: %s: %s", folder / run, problem)
+    rows = list(run_rows(found, runs))
+    for row in rows:
+        row["folder"] = str(folder / row["folder"])
+    floats = FLOATS.union(*(run.metrics for run in runs))
+    return pandas.DataFrame({name: _column(name, [row.get(name) for row in rows], floats) for name in columns(runs)})
+
+
+def _column(name: str, values: Sequence[Any], floats: set[str]) -> "pandas.Series":
+    """Return a column whose type can hold all values."""
+    import pandas
+
+    known = [value for value in values if value is not None]
+    kinds = {type(value) for value in known}
+    dtype: str | None = "object"
+    if kinds <= {int, float} and (name in floats or float in kinds):
+        dtype = "float64"
+    elif kinds <= {int} and (known or name in INTEGERS) and all(abs(value) < 2**63 for value in known):
+        dtype = "Int64"
+    elif kinds == {bool}:
+        dtype = "bool" if len(known) == len(values) else "boolean"
+    elif kinds == {str}:
+        dtype = None  # pandas 3 has a type for text, and pandas 2 takes objects
+    return pandas.Series(values, dtype=dtype)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from firstlight.lab.reports.significance import CONFIDENCE, Estimate
+from firstlight.lab.reports.significance import LIMITS, Estimate
 
 DELTA = 1e-3  # of the Huber loss, in log loss
 DRAWS = 400  # of a bootstrap
@@ -113,23 +113,23 @@ class ScalingFit:
     draws: tuple[ScalingLaw, ...]
     residuals: Array
 
-    def interval(self, value: Callable[[ScalingLaw], float], confidence: float = CONFIDENCE) -> Estimate:
+    def interval(self, value: Callable[[ScalingLaw], float]) -> Estimate:
         """Return a function of the law with the percentile interval of the bootstrap."""
-        return _percentiles(value(self.law), [value(each) for each in self.draws], confidence)
+        return _percentiles(value(self.law), [value(each) for each in self.draws])
 
-    def prediction(self, parameters: float, tokens: float, confidence: float = CONFIDENCE, seed: int = 0) -> Estimate:
+    def prediction(self, parameters: float, tokens: float) -> Estimate:
         """Return the loss of a new run with its interval: that of the law, and the scatter of single runs around it.
 
         The scatter is drawn from the residuals, which are made wider by √(n / (n − 5)) for the five coefficients.
         """
         count = len(self.residuals)
         wider = math.sqrt(count / (count - 5)) if count > 5 else 1.0
-        drawn = np.random.default_rng(seed).choice(self.residuals, size=len(self.draws)) * wider
+        drawn = np.random.default_rng(0).choice(self.residuals, size=len(self.draws)) * wider
         losses = [float(law.loss(parameters, tokens)) for law in self.draws] * np.exp(drawn)
-        return _percentiles(float(self.law.loss(parameters, tokens)), losses, confidence)
+        return _percentiles(float(self.law.loss(parameters, tokens)), losses)
 
 
-def fit_scaling_law(points: Losses, *, draws: int | None = None, seed: int = 0) -> ScalingFit:
+def fit_scaling_law(points: Losses, *, draws: int | None = None) -> ScalingFit:
     """Fit the law to measured losses, with a bootstrap over runs.
 
     As in Hoffmann et al. (2022), log L is the log-sum-exp of three terms, and the Huber loss of its error, δ = 0.001,
@@ -143,7 +143,7 @@ def fit_scaling_law(points: Losses, *, draws: int | None = None, seed: int = 0) 
     if not _is_enough(points):
         raise ValueError(f"at least {FEWEST} sizes and {FEWEST} numbers of tokens are required")
     places = _places_of_runs(points.runs)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     found: list[ScalingLaw] = []
     with threadpool_limits(1):  # the arrays are small, and other threads of BLAS would only wait
         law, start = _best(points, _grid(points))
@@ -215,6 +215,6 @@ def _best(points: Losses, starts: Sequence[Array]) -> tuple[ScalingLaw, Array]:
     return law, best
 
 
-def _percentiles(value: float, drawn: Sequence[float] | Array, confidence: float) -> Estimate:
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+def _percentiles(value: float, drawn: Sequence[float] | Array) -> Estimate:
+    low, high = np.quantile(drawn, LIMITS)
     return Estimate(value, float(low), float(high), len(drawn))

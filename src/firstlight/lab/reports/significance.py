@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr, nctdtr, ndtri, stdtr, stdtrit
 
-CONFIDENCE = 0.95
+LIMITS = (0.025, 0.975)  # of the 95% intervals, as shares of a distribution
 DRAWS = 10_000  # of a bootstrap
 DRAWN_AT_ONCE = 2_000_000  # numbers in memory
 MOST_SEEDS = 10_000  # a difference that requires more counts as none
@@ -42,7 +42,7 @@ class Estimate:
         return Estimate(function(self.value), low, high, self.count)
 
 
-def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+def mean_interval(values: Sequence[float]) -> Estimate:
     """Return the mean of independent values, such as one per seed, with Student's t interval.
 
     mean ± t(1 − α/2, n − 1) · s / √n, with the sample standard deviation s (Student 1908). One value has no interval.
@@ -52,11 +52,11 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
     mean, count = float(numbers.mean()), len(numbers)
     if count == 1:
         return Estimate(mean, -math.inf, math.inf, 1)
-    half = float(stdtrit(count - 1, (1 + confidence) / 2) * numbers.std(ddof=1) / math.sqrt(count))
+    half = float(stdtrit(count - 1, LIMITS[1]) * numbers.std(ddof=1) / math.sqrt(count))
     return Estimate(mean, mean - half, mean + half, count)
 
 
-def accuracy_interval(correct: int, total: int, confidence: float = CONFIDENCE) -> Estimate:
+def accuracy_interval(correct: int, total: int) -> Estimate:
     """Return the accuracy of `correct` of `total` answers with its Wilson interval (Wilson 1927, without continuity).
 
     (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n). It measures how far another split of the same size could
@@ -64,7 +64,7 @@ def accuracy_interval(correct: int, total: int, confidence: float = CONFIDENCE) 
     """
     if not 0 <= correct <= total or total == 0:
         raise ValueError(f"correct={correct} must be between 0 and total={total}, and total must be at least 1")
-    share, z = correct / total, float(ndtri((1 + confidence) / 2))
+    share, z = correct / total, float(ndtri(LIMITS[1]))
     center = share + z * z / (2 * total)
     half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
@@ -108,8 +108,6 @@ def paired_bootstrap(
     *,
     block: int = 1,
     draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = CONFIDENCE,
 ) -> Difference:
     """Return the difference of two mean losses on the same texts, with its bootstrap interval (Koehn 2004).
 
@@ -127,8 +125,8 @@ def paired_bootstrap(
     starts = np.arange(0, len(one), block)
     sums, sizes = np.add.reduceat(weight * (one - two), starts), np.add.reduceat(weight, starts)
     value = float(sums.sum() / sizes.sum())
-    sampled = _resampled(sums, sizes, draws, np.random.default_rng(seed))
-    low, high = np.quantile(sampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    sampled = _resampled(sums, sizes, draws, np.random.default_rng(0))
+    low, high = np.quantile(sampled, LIMITS)
     if len(starts) == 1:
         return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
     as_far = int((np.abs(sampled - value) >= abs(value)).sum())
@@ -145,7 +143,7 @@ def _resampled(sums: np.ndarray, sizes: np.ndarray, draws: int, generator: np.ra
     return np.concatenate(found)
 
 
-def paired_seeds(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+def paired_seeds(first: Sequence[float], second: Sequence[float]) -> Difference:
     """Return the difference of two means over the same seeds with Student's paired t test.
 
     first, second: (seeds,) the results of the two settings; equal places have equal seeds. One seed decides nothing:
@@ -153,7 +151,7 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], confidence: fl
     """
     one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
     differences = _without_rounding_errors(one, two)
-    estimate = mean_interval(differences.tolist(), confidence)
+    estimate = mean_interval(differences.tolist())
     if estimate.count == 1:
         return Difference(estimate, 1.0)
     return Difference(estimate, _p_of(estimate.value, differences.std(ddof=1) / math.sqrt(len(one)), len(one) - 1))
@@ -167,22 +165,22 @@ def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     return np.full_like(differences, differences.mean()) if np.ptp(differences) < smallest else differences
 
 
-def unpaired_seeds(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+def unpaired_seeds(first: Sequence[float], second: Sequence[float]) -> Difference:
     """Return the difference of two means over different seeds with Welch's t test (Welch 1947).
 
     The degrees of freedom are those of Welch and Satterthwaite. Fewer than two seeds of one setting decide nothing: the
     interval is infinite and p is 1. Raises ValueError without values.
     """
-    one, two = mean_interval(first), mean_interval(second)
-    value, count = one.value - two.value, min(one.count, two.count)
+    one, two = _finite(first), _finite(second)
+    value, count = float(one.mean() - two.mean()), min(len(one), len(two))
     if count == 1:
         return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
-    parts = [float(np.var(values, ddof=1)) / len(values) for values in (first, second)]
+    parts = [float(each.var(ddof=1)) / len(each) for each in (one, two)]
     variance = sum(parts)
     if variance == 0:
         return Difference(Estimate(value, value, value, count), float(value == 0))
-    freedom = variance**2 / (parts[0] ** 2 / (one.count - 1) + parts[1] ** 2 / (two.count - 1))
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
+    freedom = variance**2 / (parts[0] ** 2 / (len(one) - 1) + parts[1] ** 2 / (len(two) - 1))
+    half = float(stdtrit(freedom, LIMITS[1])) * math.sqrt(variance)
     return Difference(Estimate(value, value - half, value + half, count), _p_of(value, math.sqrt(variance), freedom))
 
 
@@ -212,11 +210,11 @@ def _same_texts(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.n
     return first, second
 
 
-def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL, power: float = POWER) -> int | None:
+def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL) -> int | None:
     """Return the number of seeds with which a paired t test finds the difference; None if MOST_SEEDS are too few.
 
     difference, deviation: the mean and the sample standard deviation of the observed differences of pairs with the same
-    seed. The answer is the smallest n ≥ 2 for which the test at the level has the power, from the noncentral t
+    seed. The answer is the smallest n ≥ 2 for which the test at the level has a power of 80%, from the noncentral t
     distribution with noncentrality √n · |difference| / deviation (Cohen 1988, chapter 2). It assumes that the true
     difference is the observed one, so it is a plan and not a promise. The seeds that exist are part of n.
     Raises ValueError if the deviation is negative.
@@ -229,7 +227,7 @@ def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL, p
         return 2
     effect = abs(difference) / deviation
     tried = range(2, MOST_SEEDS + 1)
-    place = bisect_left(tried, True, key=lambda seeds: power_of(seeds, effect, level) >= power)
+    place = bisect_left(tried, True, key=lambda seeds: power_of(seeds, effect, level) >= POWER)
     return tried[place] if place < len(tried) else None
 
 
