@@ -31,9 +31,8 @@ from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
 from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
-from firstlight.kind.panels import inputs, markup
+from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import BadInputError, Inputs
-from firstlight.kind.registry import KINDS
 from firstlight.lab.playground import connections, page
 from firstlight.lab.playground.server import Playground, panel_of
 from firstlight.translator.panel import TranslatorPanel
@@ -83,8 +82,8 @@ def words_in(html: str) -> list[str]:
         ({"seed": "7"}, "seed='7' must be a number"),
         ({"seed": float("nan")}, "seed=nan must be a number"),
         ({"seed": 3.5}, "seed=3.5 must be a whole number"),
-        ({"seed": 10**400}, "seed, a number of 401 digits, must be between 3 and 11"),
-        ({"seed": 2}, "seed=2 must be between 3 and 11"),
+        ({"seed": 10**400}, "seed must be between 3 and 11"),
+        ({"seed": 2}, "seed must be between 3 and 11"),
     ],
 )
 def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> None:
@@ -92,13 +91,6 @@ def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> No
         asked = Inputs(values)
         asked.text("text")
         asked.integer("seed", 3, 11)
-
-
-def test_a_text_is_cut_where_it_matters_least() -> None:
-    text = "a" * inputs.MOST_CHARACTERS + "b"
-    assert inputs.beginning_of(text[1:]) == inputs.end_of(text[1:]) == (text[1:], [])
-    assert inputs.beginning_of(text) == (text[:-1], ["the text is long: only its first 10,000 characters are read"])
-    assert inputs.end_of(text) == (text[1:], ["the prompt is long: only its last 10,000 characters are read"])
 
 
 # --- markup ---
@@ -316,7 +308,7 @@ def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
 
 @pytest.mark.parametrize("asked", [{"tokens": 2001}, {"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"seed": -1}])
 def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
-    with pytest.raises(BadInputError, match=rf"{next(iter(asked))}=\S+ must be between"):
+    with pytest.raises(BadInputError, match=rf"{next(iter(asked))} must be between"):
         panel("shakespeare").writing(Inputs(asked))
 
 
@@ -408,13 +400,6 @@ def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:
     assert "&lt;b&gt;$sections" in html
 
 
-def test_the_page_names_no_other_machine() -> None:
-    names = ("page.html", "page.css", "page.js")
-    for text in (*map(page.read, names), *map(page.fragment, KINDS.values()), page.stylesheet()):
-        assert not re.search(r"https?:|//\w|@import|url\(", text)
-    assert "--for: #0072B2;" in page.stylesheet()
-
-
 # --- over HTTP ---
 
 
@@ -482,7 +467,7 @@ def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) ->
         ("/runs/0/answer", {}, {"Host": "evil.test"}, 400, "Invalid host"),
         ("/runs/0/answer", {"text": "good book"}, {"Content-Type": "text/plain"}, 400, "application/json"),
         ("/runs/0/answer", b"[" * 100_000, {}, 400, "not valid JSON"),
-        ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must be between"),
+        ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head must be between"),
         ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
         ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "not valid JSON"),
         ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; must be a number"),

@@ -5,8 +5,8 @@ import io
 
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.text import duration, headers, markdown
-from firstlight.runs.summary import Run, number
+from firstlight.lab.reports.text import headers, markdown
+from firstlight.runs.summary import Run
 from run_folders import a_row, falls
 
 METRIC = "val/accuracy"
@@ -81,8 +81,3 @@ def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
     for line in lines:
         assert set(formulas.values()) <= line.keys()
         assert line[line["model"]] == "-1e-05"
-
-
-def test_numbers_and_times_are_short() -> None:
-    assert [number(value) for value in (0.123456, 12345.6, 1e-7)] == ["0.1235", "12,346", "1e-07"]
-    assert [duration(value) for value in (None, 3.21, 119, 121, 7201)] == ["–", "3.2 s", "119.0 s", "2.0 min", "2.0 h"]

@@ -95,8 +95,10 @@ class Board:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs of the board in the order of the groups. Runs that are not counted are last."""
+        """All runs of the board, the best first. Runs that are not counted are last."""
         counted = [run for group in self.groups for run in group.counted]
+        if self.metric is not None:
+            counted.sort(key=lambda run: run.metrics[str(self.metric)], reverse=not self.falls)
         return counted + [run for group in self.groups for run in group.others]
 
 

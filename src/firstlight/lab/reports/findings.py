@@ -1,7 +1,8 @@
 """What a table of groups says, in one sentence: which values of each swept key are better, worse or undecided."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from firstlight.choices import listed
 from firstlight.lab.reports.boards import Board, Group, short_name
@@ -51,14 +52,13 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     )
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A comparison of the best value of a key with another one, over all runs that differ only in it."""
+class Effect(NamedTuple):
+    """The verdict on the best value of a key against another one, over all runs that differ only in it."""
 
     key: str
     best: Value
     other: Value
-    comparison: Comparison
+    verdict: Verdict
 
 
 def finding(board: Board, load: Load) -> str:
@@ -78,15 +78,19 @@ def finding(board: Board, load: Load) -> str:
     baselines = [group for group in counted if _is_baseline(group)] if trained else []
     best = trained[_reference(trained)] if trained else counted[0]
     keys = [key for key in board.swept if key in board.keys]
-    effects = [effect for key in keys for effect in _effects(board, best, trained, key, load)]
+    compared = [(key, *each) for key in keys for each in _compared(board, best, trained, key, load)]
     against = [_against(best, group, board.metric, load) for group in baselines]
-    found = verdicts([effect.comparison for effect in effects] + against, falls=board.falls)
+    found = verdicts([comparison for _, _, comparison in compared] + against, falls=board.falls)
+    effects = [
+        Effect(key, best.keys.get(key), other, verdict)
+        for (key, other, _), verdict in zip(compared, found, strict=False)
+    ]
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
-        of_key = [(effect, verdict) for effect, verdict in zip(effects, found, strict=False) if effect.key == key]
+        of_key = [effect for effect in effects if effect.key == key]
         is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
         mean = spread_text(best.spreads.get(board.metric)) if len(keys) == 1 and is_of_numbers else ""
-        clauses.append(_clause(key, of_key, board.metric, mean))
+        clauses.append(_clause(of_key, board.metric, mean))
     for group, verdict in zip(baselines, found[len(effects) :], strict=True):
         clauses.append(_against_baseline(group, verdict, board.metric))
     if not clauses:
@@ -109,19 +113,18 @@ def _against(best: Group, other: Group, metric: str, load: Load, draws: int = DR
     return compare(by_seed(best.counted), by_seed(other.counted), metric, load, draws)
 
 
-def _effects(board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load) -> list[Effect]:
-    """Return the comparisons of the best group's value of a key with the other values."""
+def _compared(
+    board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load
+) -> Iterator[tuple[Value, Comparison]]:
+    """Yield the other values of a key with their comparison with the best group's value."""
     runs = [run for group in trained for run in group.counted]
-    best = best_group.keys.get(key)
+    best = shown(best_group.keys.get(key))
     others = dict.fromkeys(shown(group.keys.get(key)) for group in trained)
-    others.pop(shown(best), None)
-    found = []
+    others.pop(best, None)
     for other in list(others)[:MOST_VALUES]:
-        first, second = _matched(runs, key, shown(best), other, board)
+        first, second = _matched(runs, key, best, other, board)
         if first:
-            comparison = compare(by_seed(first), by_seed(second), board.metric or "", load)
-            found.append(Effect(key, best, second[0].keys.get(key), comparison))
-    return found
+            yield second[0].keys.get(key), compare(by_seed(first), by_seed(second), board.metric or "", load)
 
 
 def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) -> tuple[list[Run], list[Run]]:
@@ -143,50 +146,42 @@ def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) ->
     return [], []
 
 
-def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mean: str) -> str:
+def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
     """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`.
 
     mean: of the best value with its interval, where it is a number among several and no other key varies; "" elsewhere.
     """
-    won = [(effect, verdict) for effect, verdict in of_key if verdict.word == "better"]
-    lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
-    open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
-    best = _named(key, of_key[0][0].best) + (f" ({metric} {mean})" if mean else "")
+    key = effects[0].key
+    won, lost, undecided = (
+        [effect for effect in effects if effect.verdict.word == word] for word in ("better", "worse", "undecided")
+    )
+    best = _named(key, effects[0].best) + (f" ({metric} {mean})" if mean else "")
     parts = [f"{best} beats {_beaten(won, metric)}"] if won else []
-    parts += [
-        f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
-        for effect, verdict in lost
-    ]
-    if open_:
-        more = f"; {len(open_) - MOST_NAMED} more" if len(open_) > MOST_NAMED else ""
-        named = "; ".join(
-            _undecided(effect, verdict, metric, is_short=bool(won)) for effect, verdict in open_[:MOST_NAMED]
-        )
-        values = listed([shown(effect.other) for effect, _ in open_], "and")
+    for each in lost:
+        parts.append(f"{_named(key, each.other)} beats {_named(key, each.best)} by {_size(each.verdict, metric)}")
+    if undecided:
+        start = "" if won else f"{shown(effects[0].best)} against "
+        named = [f"{start}{shown(each.other)}: {_size(each.verdict, metric)}" for each in undecided[:MOST_NAMED]]
+        more = [f"{len(undecided) - MOST_NAMED} more"] if len(undecided) > MOST_NAMED else []
+        values = listed([shown(each.other) for each in undecided], "and")
         alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
-        parts.append(f"{f'it is undecided against {values}' if won else alone} ({named}{more})")
+        parts.append(f"{f'it is undecided against {values}' if won else alone} ({'; '.join([*named, *more])})")
     return "; ".join(parts)
 
 
-def _beaten(won: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
+def _beaten(won: Sequence[Effect], metric: str) -> str:
     """Return the values that the best one beats, with each difference, or with the smallest of many."""
     if len(won) <= MOST_NAMED:
-        return ", and ".join(f"{shown(effect.other)} by {_size(verdict, metric)}" for effect, verdict in won)
-    names = [shown(effect.other) for effect, _ in won]
-    smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
-    return f"{listed(names, 'and')} by {_size(smallest, metric)} or more"
-
-
-def _undecided(effect: Effect, verdict: Verdict, metric: str, *, is_short: bool) -> str:
-    """Return a difference that is undecided, and why. is_short: the best value is named before it."""
-    why = f", {verdict.why}" if verdict.why else ""
-    values = shown(effect.other) if is_short else f"{shown(effect.best)} against {shown(effect.other)}"
-    return f"{values}: {_size(verdict, metric)}{why}"
+        return ", and ".join(f"{shown(each.other)} by {_size(each.verdict, metric)}" for each in won)
+    smallest = min((each.verdict for each in won), key=lambda verdict: abs(verdict.value))
+    return f"{listed([shown(each.other) for each in won], 'and')} by {_size(smallest, metric)} or more"
 
 
 def _size(verdict: Verdict, metric: str) -> str:
+    """Return a difference, and why it is undecided if it is."""
     size = difference_text(verdict.value, verdict.half_width, metric)
-    return size if size.endswith("points") else f"{size} in {metric}"
+    size = size if size.endswith("points") else f"{size} in {metric}"
+    return f"{size}, {verdict.why}" if verdict.why and verdict.word == "undecided" else size
 
 
 def _last(key: str) -> str:
@@ -199,11 +194,9 @@ def _named(key: str, value: Value) -> str:
 
 
 def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:
-    name = short_name(group.keys)
-    size = _size(verdict, metric)
+    name, size = short_name(group.keys), _size(verdict, metric)
     if verdict.word == "undecided":
-        why = f", {verdict.why}" if verdict.why else ""
-        return f"the best trained group against the baseline {name} is undecided ({size}{why})"
+        return f"the best trained group against the baseline {name} is undecided ({size})"
     return f"the best trained group is {verdict.word} than the baseline {name} by {size}"
 
 

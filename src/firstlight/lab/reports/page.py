@@ -70,7 +70,7 @@ def as_script(data: Any) -> str:
 
 def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> dict[str, Any]:
     """Return the data for page.js. Numbers that are not finite, such as NaN, are null."""
-    most = _points_per_curve(runs)
+    most = max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(1, sum(len(run.curves) for run in runs))))  # points of a curve
     metrics = {name for run in runs for name in [*run.metrics, *run.curves]}
     return {
         "boards": [_board(board, most) for board in found],
@@ -86,7 +86,6 @@ def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> di
 
 def _board(board: Board, most: int) -> dict[str, Any]:
     group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
-    in_order = ranked(board)
     return {
         "name": board.name,
         "task": board.task,
@@ -99,7 +98,7 @@ def _board(board: Board, most: int) -> dict[str, Any]:
         "headers": headers(board),
         "front": None if board.front is None else _front(board, board.front),
         "groups": [_group(group, board) for group in board.groups],
-        "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(in_order, start=1)],
+        "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(board.runs, start=1)],
     }
 
 
@@ -118,15 +117,6 @@ def _front(board: Board, front: Front) -> dict[str, Any]:
         "on": on,
         "others": others,
     }
-
-
-def ranked(board: Board) -> list[Run]:
-    """Return the runs of a board, the best first. Runs that are not counted are last."""
-    metric = board.metric
-    counted = [run for run in board.runs if not reason(run, metric)]
-    if metric is not None:
-        counted.sort(key=lambda run: run.metrics[metric], reverse=not board.falls)
-    return counted + [run for run in board.runs if reason(run, metric)]
 
 
 def _group(group: Group, board: Board) -> dict[str, Any]:
@@ -181,12 +171,6 @@ def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
         together = moments.setdefault((*steps, *seconds), {"steps": steps, "seconds": seconds, "values": {}})
         together["values"][name] = [finite(curve.values[index]) for index in chosen]
     return list(moments.values())
-
-
-def _points_per_curve(runs: Sequence[Run]) -> int:
-    """Return the largest number of points of each curve."""
-    curves = sum(len(run.curves) for run in runs)
-    return max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(curves, 1)))
 
 
 def finite(value: float | None) -> float | int | None:
