@@ -9,7 +9,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from firstlight.config.keys import SECTIONS, as_typed, keys_of, parameter, schema_of, summary
+from firstlight.config.keys import SECTIONS, keys_of, parameter, schema_of, summary
 from firstlight.config.reference import all_keys, json_schema, key_reference
 from tests_support import ROOT
 
@@ -155,12 +155,6 @@ def test_an_argument_is_described_by_its_class_or_a_base_class(
 )
 def test_a_class_without_a_source_has_no_description(target: str) -> None:
     assert (parameter(target, "lr"), summary(target)) == (("", Any), "")
-
-
-def test_a_value_is_shown_as_it_is_typed() -> None:
-    shown = {None: "null", True: "true", 0.003: "0.003", "": '""', "word": "word"}
-    assert {value: as_typed(value) for value in shown} == shown
-    assert as_typed([0.9, 0.98]) == "[0.9,0.98]"
 
 
 def test_the_key_reference_has_a_row_for_every_key() -> None:

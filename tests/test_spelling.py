@@ -10,7 +10,7 @@ import firstlight
 from firstlight import spelling
 from firstlight.commands.baseline import BaselineOptions
 from firstlight.commands.predict import PredictOptions
-from firstlight.data import CharacterData, PairData, ReviewData
+from firstlight.data import CharacterData, ReviewData
 from firstlight.errors import RunError, UserError
 from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import Scripts
@@ -97,9 +97,6 @@ def weeks(label: int) -> str:
     ("use", "message"),
     [
         (lambda: ReviewData(class_names=["a", "b"]), r'^class_names requires labels="classes", not binary$'),
-        (lambda: ReviewData(batch_size=0), "^batch_size=0 must be at least 1$"),
-        (lambda: ReviewData(labels="colour"), "^labels='colour' must be one of binary, stars, classes$"),
-        (lambda: PairData(source_column="en", target_column="en"), "^source_column and target_column are both en"),
         (lambda: CharacterData(), "^path is not set; set it to a text file, as in path=my_novel.txt$"),
         (
             lambda: CharacterData(path="none.txt").prepare_data(),

@@ -5,14 +5,12 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from firstlight.commands.frame import run
 from firstlight.errors import Interrupted, RunError, UserError
-from firstlight.runs.folder import RunFolder
 from firstlight.terminal_text import say
 
 
@@ -104,27 +102,6 @@ def test_only_the_first_signal_raises_an_error_so_that_the_end_is_recorded() -> 
             assert error.value.code == 128 + number
             signal.raise_signal(number)  # while the record is written
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
-
-
-@pytest.fixture
-def run_folder(trained: Callable[[str], Path]) -> RunFolder:
-    return RunFolder(trained("stars"))
-
-
-def test_an_interrupted_run_names_the_step_of_its_checkpoint_or_says_that_there_is_none(
-    run_folder: RunFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    from firstlight.lit.checkpoint import read_checkpoint
-    from firstlight.training.terminal import say_interrupted
-
-    with caplog.at_level("INFO", "firstlight"):
-        say_interrupted(run_folder)
-        say_interrupted(RunFolder(tmp_path))
-    saved, unsaved = caplog.messages
-    assert saved.startswith(
-        f"Interrupted at step {read_checkpoint(run_folder.last_checkpoint)['global_step']}. To resume:"
-    )
-    assert unsaved.startswith("Interrupted before the first checkpoint; it starts again at step 0. To resume:")
 
 
 def test_a_signal_is_known_behind_what_lightning_makes_of_it() -> None:

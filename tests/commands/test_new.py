@@ -6,7 +6,6 @@ import pytest
 from omegaconf import OmegaConf
 
 from firstlight.commands import new
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from tests_support import captured
 
@@ -38,17 +37,13 @@ def test_a_project_has_its_own_data_classes_settings_and_test(tmp_path: Path, mo
 
 
 def test_its_settings_compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import hydra
-
     from firstlight.config.checks import check
-    from firstlight.config.schema import register_schemas
+    from firstlight.config.schema import compose
 
     create(monkeypatch, tmp_path, "birds")
     monkeypatch.chdir(tmp_path / "birds")
     monkeypatch.syspath_prepend(tmp_path / "birds")
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=["task=birds"])
+    config = compose(["task=birds"])
     check(config)
     assert config.model._target_ == "birds.network.ConvolutionalClassifier"
     assert config.callbacks.weight_norm._target_ == "birds.callbacks.WeightNorm"
@@ -76,8 +71,8 @@ def test_a_name_that_would_not_work_is_refused(
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
 def test_what_exists_is_left_alone(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "birds"
+    path = tmp_path / "robins"
     {"file": path.touch, "folder": path.mkdir, "link": lambda: path.symlink_to("nowhere")}[kind]()
-    with pytest.raises(UserError, match="birds: a file or folder of this name exists already; choose another name"):
-        create(monkeypatch, tmp_path, "birds")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["birds"]
+    with pytest.raises(UserError, match="robins: a file or folder of this name exists already; choose another name"):
+        create(monkeypatch, tmp_path, "robins")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["robins"]

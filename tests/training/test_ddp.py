@@ -3,15 +3,13 @@
 import json
 from pathlib import Path
 
-import hydra
 import numpy as np
 import pytest
 from lightning.pytorch.strategies import StrategyRegistry
 
-from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.checks import check
-from firstlight.config.schema import register_schemas
-from tests_support import Scripts, records, some_names, some_text
+from firstlight.config.schema import compose
+from tests_support import Scripts, records
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +80,14 @@ def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_start
 
 
 def test_several_machines_may_train_together() -> None:
-    register_schemas()
     overrides = ["trainer=ddp", "trainer.num_nodes=2", "trainer.precision=bf16-mixed"]
     overrides += ["trainer.accumulate_grad_batches=2", "task=names"]
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=overrides)
+    config = compose(overrides)
     check(config)
     names = ("accelerator", "devices", "num_nodes", "precision", "strategy", "accumulate_grad_batches")
     assert [config.trainer[name] for name in names] == ["gpu", -1, 2, "bf16-mixed", "ddp", 2]
     for group in ("ddp", "ddp_sim"):
-        with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-            strategy = hydra.compose(CONFIG_NAME, overrides=[f"trainer={group}"]).trainer.strategy
-        assert strategy in StrategyRegistry.available_strategies()
+        assert compose([f"trainer={group}"]).trainer.strategy in StrategyRegistry.available_strategies()
 
 
 @pytest.mark.slow  # submitit waits 10 s; test_launchers.py tests the launchers without it
@@ -106,28 +100,6 @@ def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None
     assert (name, record["status"], record["steps"], record["seed"]) == ("job", "finished", 2, 3)
     assert list((folder / ".submitit").glob("*/*_log.out"))
     assert "1 jobs: 1 finished, 0 failed, 0 to go" in done.stdout + done.stderr
-
-
-@pytest.mark.slow  # two processes; a classifier is compared in make test
-@pytest.mark.parametrize("task", ["text", "names"])
-def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, scripts: Scripts) -> None:
-    (scripts.folder / "play.txt").write_text(some_text(40_000), encoding="utf-8")
-    (scripts.folder / "names.txt").write_text(some_names(1500), encoding="utf-8")
-    path = {"text": "play.txt", "names": "names.txt"}[task]
-    common = [f"task={task}", f"data.path={path}", "dropout=0", "context_length=16", "model.dim=16"]
-    common += ["trainer.max_epochs=1", "trainer.log_every_n_steps=5", "trainer.accelerator=cpu"]
-    one = scripts.run_alone("train", *common, "data.batch_size=16", "hydra.run.dir=one")
-    assert one.returncode == 0, one.stderr
-    two = scripts.run_alone(
-        *("train", *common, "data.batch_size=8", "hydra.run.dir=two"),
-        *("trainer.devices=2", "trainer.strategy=ddp"),
-    )
-    assert two.returncode == 0, two.stderr
-    records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]
-    assert records[1]["steps"] == records[0]["steps"] > 20
-    for name in ("val/loss", "val/perplexity", "val/bits_per_character", "val/accuracy", "val/last_position_loss"):
-        assert records[1]["metrics"][name] == pytest.approx(records[0]["metrics"][name], rel=1e-5), name
-    assert len(list((scripts.folder / "two" / "samples").iterdir())) == 1
 
 
 @pytest.mark.slow  # two processes; a classifier is compared in make test

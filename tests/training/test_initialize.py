@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -46,6 +47,14 @@ def generation(tokenizer: CharacterTokenizer, seed: int, **options: Any) -> Gene
     return Generation(network, partial(torch.optim.SGD, lr=0.1), constant)
 
 
+def save(folder: Path, module: LightningModule, metadata: dict[str, Any]) -> None:
+    """Write the weights of a module as a run that has been trained."""
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    content = {"state_dict": module.state_dict(), "firstlight": {**STAMP, **metadata}}
+    torch.save(content, folder / "checkpoints" / "last.ckpt")
+
+
 @dataclass
 class Saved:
     """Writes the weights of a generator as a run that has been trained."""
@@ -54,12 +63,8 @@ class Saved:
     more: dict[str, Any] = field(default_factory=dict)  # of the metadata
 
     def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
-        (self.folder / "checkpoints").mkdir(parents=True)
-        (self.folder / "metrics.json").write_text("{}")
-        state = {name: weight.clone() for name, weight in module.state_dict().items()}
-        metadata = {**STAMP, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
-        torch.save({"state_dict": state, "firstlight": metadata}, self.folder / "checkpoints" / "last.ckpt")
-        return state
+        save(self.folder, module, {"network": "generator", "tokenizer": tokenizer.to_json()} | self.more)
+        return {name: weight.clone() for name, weight in module.state_dict().items()}
 
 
 @pytest.fixture
@@ -239,11 +244,8 @@ def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_pat
     )
     old = translation(english, german, 0, shared=False)
     folder = tmp_path / "run"
-    (folder / "checkpoints").mkdir(parents=True)
-    (folder / "metrics.json").write_text("{}")
-    metadata = {**STAMP, "network": "encoder_decoder", "tokenizer": german.to_json()}
-    metadata["source_tokenizer"] = english.to_json()
-    torch.save({"state_dict": old.state_dict(), "firstlight": metadata}, folder / "checkpoints" / "last.ckpt")
+    tokenizers = {"tokenizer": german.to_json(), "source_tokenizer": english.to_json()}
+    save(folder, old, {"network": "encoder_decoder", **tokenizers})
     data = PairData()
     data.tokenizer = data.source_tokenizer = both
     new = translation(both, both, 1, shared=True)
@@ -272,10 +274,7 @@ def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], 
 
     modules = [Classification.for_data(data_of(each), dim=6, num_heads=2) for each in (["a", "b", "c"], names)]
     folder = tmp_path / "run"
-    (folder / "checkpoints").mkdir(parents=True)
-    (folder / "metrics.json").write_text("{}")
-    content = {"state_dict": modules[0].state_dict(), "firstlight": {**STAMP, **(modules[0].metadata or {})}}
-    torch.save(content, folder / "checkpoints" / "last.ckpt")
+    save(folder, modules[0], modules[0].metadata or {})
     data = data_of(names)
     data.ensure_setup()
     with caplog.at_level(logging.INFO):

@@ -1,18 +1,14 @@
 """What one run prints, as a terminal of some columns shows it at the end."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
-from lightning.pytorch import Trainer
 
-from firstlight.training.build import quieten
 from tests_support import ROOT, Scripts, rendered
 
 NUMBER = r"\d+\.\d{4}"
@@ -180,23 +176,3 @@ for name in {COMMANDS}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines() == [f"{name} 2 False" for name in COMMANDS]
     assert [line.partition("latset")[0] for line in done.stderr.splitlines()] == ["error: "] * len(COMMANDS)
-
-
-def test_a_machine_with_slurm_gives_no_advice_about_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lightning gives it before each run that is not started by srun, with four lines."""
-    (tmp_path / "srun").write_text("#!/bin/sh\n")
-    (tmp_path / "srun").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def advice() -> list[str]:
-        with warnings.catch_warnings(record=True) as shown:
-            warnings.simplefilter("always")
-            if is_quiet:
-                quieten()
-            Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
-        return [str(each.message) for each in shown if "srun" in str(each.message)]
-
-    is_quiet = False
-    assert len(advice()) == 1
-    is_quiet = True
-    assert advice() == []
