@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule
 from pyarrow import parquet
 from torch import nn
 
@@ -325,47 +325,6 @@ def test_a_trainer_trains_validates_and_tests_with_it(folder):
         assert len(model.rows(split)) == -(-sum(counts) // (13 if split == "train" else 17))
     for text, row in zip(words_of(data, model.seen["train"][0]), model.rows("train")[0], strict=True):
         assert text.split() == TEXTS["train"][row].split()[:7]
-
-
-class KilledError(Exception):
-    """Raised in place of a kill -9."""
-
-
-class SaveAndDie(Callback):
-    def __init__(self, step: int, path: Path) -> None:
-        self.step, self.path = step, path
-
-    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        if trainer.global_step == self.step:
-            trainer.save_checkpoint(self.path)
-            raise KilledError
-
-
-@pytest.mark.parametrize(("accumulate", "limit"), [(1, 1.0), (4, 5)])
-def test_training_goes_on_where_a_checkpoint_was_written(folder, tmp_path, accumulate, limit):
-    path = tmp_path / "last.ckpt"
-    options = {
-        "max_epochs": 3,
-        "accumulate_grad_batches": accumulate,
-        "limit_train_batches": limit,
-        "limit_val_batches": 0,
-    }
-
-    def start(*callbacks: Callback) -> tuple[Model, ReviewData, Trainer]:
-        torch.manual_seed(0)
-        data = open_reviews(folder)
-        return Model(data), data, trainer_of(*callbacks, **options)
-
-    whole, data, trainer = start()
-    trainer.fit(whole, datamodule=data)
-    begun, data, trainer = start(SaveAndDie(4, path))
-    with pytest.raises(KilledError):
-        trainer.fit(begun, datamodule=data)
-    resumed, data, trainer = start()
-    trainer.fit(resumed, datamodule=data, ckpt_path=path, weights_only=True)
-    assert begun.rows("train") + resumed.rows("train") == whole.rows("train")
-    for weight, other in zip(whole.parameters(), resumed.parameters(), strict=True):
-        assert torch.equal(weight, other)
 
 
 def test_processes_share_every_batch_and_every_validation_row(folder):

@@ -1,42 +1,19 @@
 """Sentences of film reviews: the task, its baselines, and post 3's setting of it."""
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 import torch
-from omegaconf import DictConfig, OmegaConf
-from torch import nn
+from omegaconf import OmegaConf
 
 import firstlight
-from firstlight.classifier.bag_of_words import BagOfWords, LogisticRegression
-from firstlight.classifier.network import Classifier
-from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
-from firstlight.config.checks import check
-from firstlight.config.schema import register_schemas
-from firstlight.lit.networks import build_network
-from firstlight.networks.block import PostNormBlock
+from composed import composed
 from firstlight.runs.predictions import read_predictions
 from tests_support import Scripts
 
 POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
-
-
-@cache
-def composed(*overrides: str) -> DictConfig:
-    """The checked config of `python src/train.py` with these arguments."""
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
-    check(config)
-    return config
-
-
-def network_of(*overrides: str, vocab_size: int) -> nn.Module:
-    return build_network(OmegaConf.to_object(composed(*overrides).model), vocab_size, num_classes=2)
 
 
 def flat(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -59,33 +36,17 @@ def settings_of(*overrides: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow  # 1 s for each; test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest trains one
-@pytest.mark.parametrize(
-    ("model", "kind", "per_word", "rest"),
-    [("bag_of_words", BagOfWords, 32, 32 + 1), ("logistic", LogisticRegression, 1, 1)],
-)
+@pytest.mark.parametrize(("model", "per_word", "rest"), [("bag_of_words", 32, 32 + 1), ("logistic", 1, 1)])
 def test_every_baseline_trains_on_the_sample_and_can_be_asked_afterwards(
-    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, small_sample: str
+    model: str, per_word: int, rest: int, scripts: Scripts, small_sample: str
 ) -> None:
     sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", small_sample]
     sizes += ["++callbacks.confusion_matrix=null"]
     run = scripts.train("task=movies", "data.source=sample", f"model={model}", *sizes)
     record = json.loads((run / "metrics.json").read_text())
-    assert (record["task"], record["model"], record["status"], record["steps"]) == ("movies", model, "finished", 3)
-    assert record["data"]["rows"] == {"train": 1_000, "validation": 100, "test": 100}
-    assert record["data"]["classes"] == ["negative", "positive"]
-    assert record["data"]["path"] == "generated movies 1.1"
+    assert (record["status"], record["steps"], record["data"]["classes"]) == ("finished", 3, ["negative", "positive"])
     assert record["parameters"] == record["data"]["vocab_size"] * per_word + rest
-    for metric in ("val/loss", "val/accuracy", "val/macro_f1", "test/loss", "test/accuracy"):
-        assert 0 < record["metrics"][metric] < 1.5, metric
-    loaded = firstlight.load(run)
-    assert isinstance(loaded.network, kind)
-    texts = ["It is good, and I love it.", "It is bad, and I hate it.", ""]
-    predictions = list(loaded.predict_many(texts))
-    done = scripts.run("predict", str(run), "--text", *texts)
-    assert done.returncode == 0, done.stderr
-    for prediction, line in zip(predictions, done.stdout.splitlines(), strict=True):
-        assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
-        assert f"positive {prediction.probabilities['positive']:.3f}" in line
+    assert firstlight.load(run).predict("").label in ("negative", "positive")
     done = scripts.run("evaluate", str(run))
     assert done.returncode == 0, done.stderr
     found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())["metrics"]
@@ -181,30 +142,6 @@ def test_the_setting_is_that_of_post_3() -> None:
         "trainer.gradient_clip_val": None,
     }
     assert {key: settings[key] for key in expected} == expected
-
-
-def test_the_network_of_post_3_has_the_parameters_of_its_matrices() -> None:
-    vocab_size = 6_653
-    network = network_of(POST, vocab_size=vocab_size)
-    attention = 3 * 3 * 50 * 50 + 3 * 50 * 50 + 50  # query, key and value of three heads, then 150 → 50
-    feed_forward = 50 * 400 + 400 + 400 * 50 + 50
-    head = 12 * 50 + 1  # of all words' numbers, one output
-    expected = vocab_size * 50 + 2 * (attention + feed_forward) + head
-    assert sum(parameter.numel() for parameter in network.parameters()) == expected
-    assert expected - vocab_size * 50 == 2 * 70_500 + 601
-
-
-def test_the_blocks_of_post_3_are_made_as_it_says() -> None:
-    network = network_of(POST, vocab_size=17)
-    assert isinstance(network, Classifier)
-    assert len(network.blocks) == 2
-    for block in network.blocks:
-        attention = block.self_attention
-        assert (attention.num_heads, attention.scale) == (3, 1.0)
-        assert (attention.query.in_features, attention.query.out_features, attention.query.bias) == (50, 150, None)
-        assert isinstance(block, PostNormBlock)
-        assert not list(block.self_attention_norm.parameters())
-    assert network.head.outputs.out_features == 1
 
 
 def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> None:

@@ -90,13 +90,6 @@ def test_a_masked_word_is_not_seen() -> None:
     assert not torch.allclose(network(token_ids), logits)
 
 
-def test_all_weights_learn_and_the_mask_has_its_own_gradient() -> None:
-    network = make_network(positions=Positions.learned)
-    network(torch.tensor([[4, VOCABULARY, 3], [2, 5, VOCABULARY]])).square().sum().backward()
-    still = [name for name, weight in network.named_parameters() if weight.grad is None or not weight.grad.any().item()]
-    assert still == []
-
-
 @pytest.mark.parametrize("positions", [Positions.learned, Positions.relative, Positions.rotary])
 def test_a_classifier_has_the_same_weights_but_for_the_head(positions: Positions) -> None:
     options = {"positions": positions, "final_norm": True, "convolution": 3}

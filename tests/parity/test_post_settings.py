@@ -46,9 +46,11 @@ def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
         ("post/sentiment", 7_455, 2, 251_456 - 4 * (50 + 1)),  # one output instead of five
         # words 8 · 6,653 = 53,224, attention 4 · 8² + 8, feed-forward 2 · 8 · 32 + 32 + 8, norms 4 · 8, head 264
         ("post/stars_dim8", 6_653, 5, 54_336),  # "about 54,000"
+        # of each block: attention 4 · 3 · 50² + 50, feed-forward 2 · 50 · 400 + 400 + 50; head 12 · 50 + 1
+        ("post/movies", 6_653, 2, 50 * 6_653 + 2 * (30_050 + 40_450) + 601),
     ],
 )
-def test_the_shipped_classifiers_have_the_first_posts_parameters(
+def test_the_shipped_classifiers_have_the_parameters_of_the_posts(
     experiment: str, vocab_size: int, num_classes: int, parameters: int
 ) -> None:
     network = network_of(f"experiment={experiment}", vocab_size=vocab_size, num_classes=num_classes)
