@@ -29,51 +29,39 @@ def build_optimizer(network: nn.Module, factory: OptimizerFactory) -> Optimizer:
     """
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = factory(learning)
-    ratio = width_multiplier(network)
     groups = _groups(network, learning, optimizer)
-    if ratio != 1:
-        _refuse_unknown_rule(optimizer)
-        hidden = {id(layer.weight) for layer in hidden_layers(network)}
-        groups = _scaled(groups, hidden, ratio, optimizer.defaults)
-    return optimizer if len(groups) == 1 else factory(groups)
+    return optimizer if [group.keys() for group in groups] == [{"params"}] else factory(groups)
 
 
 def _groups(network: nn.Module, learning: list[nn.Parameter], optimizer: Optimizer) -> list[dict[str, Any]]:
-    """Return the groups of the trainable parameters. The optimizer was made with one group."""
-    is_muon = isinstance(optimizer, MuonAdamW)
-    if not is_muon and not optimizer.defaults.get("weight_decay"):  # from the config or the default of the optimizer
-        return [{"params": learning}]
+    """Return the groups of the trainable parameters. The optimizer was made with one group.
+
+    With µP, the learning rate of hidden matrices is divided by the width in units of the base width, and the product of
+    learning rate and weight decay stays the same (Yang et al. 2022, appendix B.3). A step of Muon already has the size
+    that µP requires (Yang et al. 2023).
+    """
+    is_muon, decay = isinstance(optimizer, MuonAdamW), optimizer.defaults.get("weight_decay", 0.0)
     embeddings = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
     inner = _matrices_of_blocks(network) if is_muon else set()
-    orthogonal: list[nn.Parameter] = []
-    matrices: list[nn.Parameter] = []
-    rest: list[nn.Parameter] = []
+    ratio = width_multiplier(network)
+    hidden = {id(layer.weight) for layer in hidden_layers(network)} if ratio != 1 else set()
+    orthogonal: dict[str, Any] = {"params": [], "orthogonal": True}
+    matrices: dict[str, Any] = {"params": []}
+    rest: dict[str, Any] = {"params": [], "weight_decay": 0.0}
+    scaled: dict[str, Any] = {"params": []}
+    if ratio != 1:
+        _refuse_unknown_rule(optimizer)
+        scaled |= {"lr": optimizer.defaults["lr"] / ratio, "weight_decay": decay * ratio}
     for parameter in learning:
-        is_matrix = parameter.ndim >= 2 and id(parameter) not in embeddings
-        (orthogonal if id(parameter) in inner else matrices if is_matrix else rest).append(parameter)
-    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": rest, "weight_decay": 0.0}]
-    return [{"params": orthogonal, "orthogonal": True}, *groups] if orthogonal else groups
-
-
-def _scaled(
-    groups: list[dict[str, Any]], hidden: set[int], ratio: float, defaults: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the groups with separate ones for hidden matrices, last, whose learning rate is divided by the ratio.
-
-    The product of learning rate and weight decay stays the same (Yang et al. 2022, appendix B.3). A step of Muon
-    already has the size that the maximal update parametrization requires (Yang et al. 2023).
-    """
-    outer: list[dict[str, Any]] = []
-    inner: list[dict[str, Any]] = []
-    for group in groups:
-        if group.get("orthogonal"):
-            outer.append(group)
-            continue
-        decay = group.get("weight_decay", defaults.get("weight_decay", 0.0))
-        scaled = {"lr": defaults["lr"] / ratio, "weight_decay": decay * ratio}
-        outer.append({**group, "params": [each for each in group["params"] if id(each) not in hidden]})
-        inner.append({**group, "params": [each for each in group["params"] if id(each) in hidden], **scaled})
-    return [group for group in (*outer, *inner) if group["params"]]
+        is_decaying = parameter.ndim >= 2 and id(parameter) not in embeddings
+        if id(parameter) in inner:
+            group = orthogonal
+        elif id(parameter) in hidden:
+            group = scaled
+        else:
+            group = matrices if is_decaying or not (decay or is_muon) else rest
+        group["params"].append(parameter)
+    return [group for group in (orthogonal, matrices, rest, scaled) if group["params"]]
 
 
 def _refuse_unknown_rule(optimizer: Optimizer) -> None:

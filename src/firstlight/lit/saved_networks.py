@@ -39,11 +39,9 @@ def network_of_checkpoint(
     }
     if network is None:
         network = network_of_metadata(content[METADATA], config_type, Path(path), weights)
+    refuse_other_shapes(network, weights, path)
     refuse_non_finite(weights, network, path)
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise UserError(f"{path}: the weights do not fit the network ({' '.join(str(error).split())[:300]})") from error
+    network.load_state_dict(weights)
     return network
 
 
@@ -61,8 +59,7 @@ def network_of_metadata(
     if described is None:
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
     try:
-        _refuse_sizes(described, weights)
-        _refuse_other_types(described, config_type)
+        _refuse_other_values(described, config_type, weights)
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
@@ -82,16 +79,18 @@ def network_of_metadata(
     return build_network(config, **sizes)
 
 
-def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor]) -> None:
-    """Raise ValueError for sizes with which even a network without memory would take minutes to build."""
+def _refuse_other_values(
+    described: dict[str, Any], config_type: type[TransformerConfig], weights: dict[str, Tensor]
+) -> None:
+    """Raise ValueError or TypeError for options that the config does not check.
+
+    These are sizes with which even a network without memory would take minutes to build, an option that must be true or
+    false and is not, and a number that is true or false.
+    """
     for name, value in described.items():
         most = max(len(weights), FEW_LAYERS) if name in REPEATED else LARGEST_SIZE
         if isinstance(value, int) and value > most:
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
-
-
-def _refuse_other_types(described: dict[str, Any], config_type: type[TransformerConfig]) -> None:
-    """Raise TypeError for an option that must be true or false and is not, and for a number that is true or false."""
     for option in fields(config_type):
         value, is_flag = described.get(option.name, option.default), isinstance(option.default, bool)
         if isinstance(value, bool) != is_flag:

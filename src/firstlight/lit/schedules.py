@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lightning.pytorch import LightningDataModule, Trainer
@@ -236,17 +237,12 @@ def one_cycle(
     peak = max(1.0, warmup_fraction * total_steps - 1)
     end = max(peak + 1, total_steps - 1)
 
-    def between(ends: tuple[float, float], at_peak: float, step: int) -> float:
+    def cycle(first: float, middle: float, last: float, step: int) -> float:
         if step <= peak:
-            return _half_cosine(ends[0], at_peak, step / peak)
-        return _half_cosine(at_peak, ends[1], min(1.0, (step - peak) / (end - peak)))
+            return _half_cosine(first, middle, step / peak)
+        return _half_cosine(middle, last, min(1.0, (step - peak) / (end - peak)))
 
-    def rate(step: int) -> float:
-        return between((initial_fraction, final_fraction), 1.0, step)
-
-    def momentum(step: int) -> float:
-        return between((max_momentum, max_momentum), base_momentum, step)
-
+    rate = partial(cycle, initial_fraction, 1.0, final_fraction)
     if not cycle_momentum:
         return LambdaLR(optimizer, rate)
     for name, value in (("base_momentum", base_momentum), ("max_momentum", max_momentum)):
@@ -254,7 +250,7 @@ def one_cycle(
             raise ValueError(f"{name}={value} must be at least 0 and below 1")
     if not {"betas", "momentum"} & set(optimizer.defaults):
         raise ValueError("cycle_momentum=true requires an optimizer with betas or momentum; set it to false")
-    return LambdaLRAndMomentum(optimizer, rate, momentum)
+    return LambdaLRAndMomentum(optimizer, rate, partial(cycle, max_momentum, base_momentum, max_momentum))
 
 
 class LambdaLRAndMomentum(LambdaLR):

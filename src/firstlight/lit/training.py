@@ -1,7 +1,6 @@
 """The base class of the LightningModules, with a network, its optimizer and its schedule."""
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -145,14 +144,19 @@ class Training(LightningModule):
             expected = cls.data_type.__name__
             raise TypeError(f"{cls.__name__} requires data of type {expected}, not {type(data).__name__}")
         data.ensure_setup()
-        of_network, of_module = cls._divided(options, has_network=network is not None)
+        names = {field.name for field in fields(cls.config_type)}
+        of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
+        refuse_unknown(options, names | of_module, f"{cls.__name__}.for_data")
+        of_network = {name: options.pop(name) for name in names & options.keys()}
+        for name in of_network if network is not None else ():
+            raise TypeError(f"{name} applies to firstlight's network only; leave it out with your own network")
         config = None
         if network is None:
             config = cls.config_type(**{"context_length": data.options.context_length, **of_network})
             network = build_network(config, **data.network_sizes())
         if optimizer is None and lr is not None:
             optimizer = default_optimizer(lr)
-        module = cls(network, optimizer, schedule, **data.module_options(), **of_module)
+        module = cls(network, optimizer, schedule, **data.module_options(), **options)
         module.metadata = metadata_of(
             data, cls.kind, {"model": plain(config) if config else None, "data": plain(data.options)}
         )
@@ -286,15 +290,3 @@ class Training(LightningModule):
         with arguments_of("schedule"):
             scheduler = self.schedule_factory(optimizer, total_steps(self.trainer))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
-
-    @classmethod
-    def _divided(cls, options: Mapping[str, Any], *, has_network: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the options of the network and those of this class. Raises TypeError for an unknown option."""
-        of_network = {field.name for field in fields(cls.config_type)}
-        of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
-        refuse_unknown(options, of_network | of_module, f"{cls.__name__}.for_data")
-        for name in options:
-            if has_network and name in of_network:
-                raise TypeError(f"{name} applies to firstlight's network only; leave it out with your own network")
-        own = {name: value for name, value in options.items() if name in of_module}
-        return {name: value for name, value in options.items() if name in of_network}, own
