@@ -57,15 +57,12 @@ def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) ->
     (folder / "reviews").mkdir(exist_ok=True)
     rng = random.Random(5)
     for split, count in {"train": 101, "validation": 23, "test": 13}.items():
-        rows = [
-            {
-                "text": " ".join(["The", *rng.choices(["tea", "is", "good", "bad", "!"], k=rng.randrange(7))]),
-                "label": i % 5,
-            }
-            for i in range(count)
+        texts = [
+            " ".join(["The", *rng.choices(["tea", "is", "good", "bad", "!"], k=rng.randrange(7))]) for _ in range(count)
         ]
-        rows[3]["text"] = ""
-        (folder / "reviews" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        texts[3] = ""
+        rows = (json.dumps({"text": text, "label": i % 5}) + "\n" for i, text in enumerate(texts))
+        (folder / "reviews" / f"{split}.jsonl").write_text("".join(rows))
     defaults = {
         "path": str(folder / "reviews"),
         "cache_dir": str(folder / "cache"),

@@ -12,7 +12,6 @@ import torch
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.commands import generate
-from firstlight.errors import UserError
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from tests_support import Scripts
@@ -75,13 +74,6 @@ def test_a_text_begins_with_the_prompt_and_a_seed_repeats_it(runs: Runs, scripts
     assert texts[2] == texts[3]
     assert len(set(texts)) == 3
     assert {each.stderr for each in done} == {""}
-
-
-def test_greedy_is_what_the_narrowest_choice_gives(write: Callable[..., str]) -> None:
-    arguments = ["--prompt", "ka lo", "--tokens", "53"]
-    greedy = write("text", *arguments, "--greedy")
-    for same in (["--top-k", "1"], ["--temperature", "1e-5"], ["--top-p", "1e-6"]):
-        assert write("text", *arguments, *same) == greedy
 
 
 @pytest.mark.parametrize(
@@ -147,11 +139,6 @@ def test_several_texts_stand_under_their_numbers(runs: Runs, write: Callable[...
     assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
 
 
-def test_neighboring_seeds_share_no_later_samples() -> None:
-    seeds = [generate.another_seed(seed, number) for seed in range(-3, 50) for number in range(1, 50)]
-    assert len({*seeds, *range(100)}) == len(seeds) + 100
-
-
 @pytest.mark.parametrize("kind", ["text", "names"])
 def test_texts_are_printed_while_the_rest_is_still_to_be_written(
     kind: str, runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -193,18 +180,13 @@ def test_names_that_were_not_read_are_marked(runs: Runs, scripts: Scripts, tmp_p
     known.unlink()
     done = scripts.run("generate", *arguments)
     names = done.stdout.splitlines()
-    assert done.stderr == ""
     assert not any("*" in name for name in names)
-
-    known.write_text("\n".join(names) + "\n", encoding="utf-8")
-    done = scripts.run("generate", *arguments)
-    assert done.stdout.splitlines() == names
-    assert done.stderr == f"note: * not among the {len(set(names))} documents of the training\n"
 
     half = set(sorted(set(names))[::2])
     known.write_text("\n".join(half) + "\n", encoding="utf-8")
     done = scripts.run("generate", *arguments)
     assert done.stdout.splitlines() == [name if name in half else f"{name} *" for name in names]
+    assert done.stderr == f"note: * not among the {len(half)} documents of the training\n"
 
 
 # --- notes ---
@@ -301,12 +283,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, runs: Runs, scrip
     done = scripts.run("generate", str(runs.text), "--prompt", "ka", *arguments.split())
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"error: {MISTAKES[arguments]}")
-
-
-def test_a_mistake_in_python_is_a_user_error(runs: Runs) -> None:
-    for writing in ({"temperature": 0.0}, {"top_p": 1.5}, {"tokens": 0}, {"context_length": 17}):
-        with pytest.raises(UserError, match=f"^{next(iter(writing))}="):
-            firstlight.load(runs.text).generate("ka", **writing)
 
 
 def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:

@@ -9,7 +9,6 @@ import torch
 
 import firstlight
 from firstlight.errors import UserError
-from firstlight.generator.insight import next_tokens, surprise
 from firstlight.generator.run import GeneratorRun
 from tests_support import Scripts
 
@@ -33,7 +32,7 @@ def generators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_the_next_tokens_are_those_of_the_network_the_likeliest_first(generators: dict[str, Any]) -> None:
     run = generators["text"]
-    found = next_tokens(run, "the big cat sat on", 5)  # longer than the context
+    found = run.next_tokens("the big cat sat on", 5)  # longer than the context
     ids = torch.from_numpy(run.tokenizer.encode("the big cat sat on").astype(int))[None, -CONTEXT:]
     with torch.no_grad():
         logits = run.network(ids)[0, -1].double()
@@ -48,19 +47,19 @@ def test_the_next_tokens_are_those_of_the_network_the_likeliest_first(generators
 
 def test_all_next_tokens_together_are_certain_and_none_is_the_unknown_symbol(generators: dict[str, Any]) -> None:
     run = generators["names"]
-    found = next_tokens(run, "an", 1000)
+    found = run.next_tokens("an", 1000)
     assert len(found.tokens) == run.tokenizer.vocab_size - len(run.tokenizer.unwritten)
     assert found.probabilities.sum() == pytest.approx(1)
     assert "[end]" in found.tokens
     assert "." not in found.tokens
     with pytest.raises(UserError, match="count=0 must be at least 1"):
-        next_tokens(run, "an", 0)
+        run.next_tokens("an", 0)
 
 
 def test_surprise_is_what_each_token_costs_given_a_context_before_it(generators: dict[str, Any]) -> None:
     run = generators["text"]
     text = "the old dog sat on the x.\nthe"
-    found = surprise(run, text)
+    found = run.surprise(text)
     assert "".join(found.pieces) == text
     ids = [*run.tokenizer.encode("\n"), *run.tokenizer.encode(text)]  # the first token follows a line break
     for i in range(1, len(ids)):
@@ -74,19 +73,19 @@ def test_surprise_is_what_each_token_costs_given_a_context_before_it(generators:
 
 def test_a_name_begins_after_the_end_of_another(generators: dict[str, Any]) -> None:
     run = generators["names"]
-    found = surprise(run, "anna")
-    expected = next_tokens(run, "", 1000)
+    found = run.surprise("anna")
+    expected = run.next_tokens("", 1000)
     assert found.bits[0] == pytest.approx(-math.log2(expected.probabilities[expected.tokens.index("a")]), abs=0.02)
     assert found.notes == []
 
 
 def test_an_unknown_character_is_said(generators: dict[str, Any]) -> None:
-    for ask in (surprise, next_tokens, GeneratorRun.attention):
+    for ask in (GeneratorRun.surprise, GeneratorRun.next_tokens, GeneratorRun.attention):
         assert any("unknown to the run" in note for note in ask(generators["text"], "the ß").notes)  # type: ignore[operator]
 
 
 def test_an_empty_text_is_an_error(generators: dict[str, Any]) -> None:
-    for ask in (surprise, GeneratorRun.attention):
+    for ask in (GeneratorRun.surprise, GeneratorRun.attention):
         with pytest.raises(UserError, match="the text is empty; pass a text with at least one word"):
             ask(generators["text"], " \n")  # type: ignore[operator]
 

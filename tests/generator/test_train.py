@@ -10,32 +10,7 @@ from tests_support import Scripts, some_text
 
 QUICK = ["trainer.max_epochs=1", "trainer.limit_train_batches=7", "trainer.log_every_n_steps=2"]
 
-EDITION = """\ufeffThe Works of Nobody\r
-\r
-*** START OF THE PROJECT GUTENBERG EBOOK 0 ***\r
-\r
-Contents\r
-\r
-THE LOST LAMP\r
-\r
-\r
-\r
-\r
-THE LOST LAMP\r
-\r
-Dramatis Personæ\r
-\r
-MIRO, a lampmaker.\r
-\r
-\r
-ACT I\r
-\r
-SCENE I. A street.\r
-\r
-{speeches}\r
-\r
-*** END OF THE PROJECT GUTENBERG EBOOK 0 ***\r
-"""
+EDITION = "\ufeffTHE LOST LAMP\r\n\r\nDramatis Personæ\r\n\r\nMIRO\r\n\r\nACT I\r\n\r\n{speeches}\r\n\r\nTHE END\r\n"
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from firstlight.classifier.insight import attributions
 from firstlight.classifier.panel import ClassifierPanel, of_words
 from firstlight.commands import playground
 from firstlight.errors import UserError
-from firstlight.generator.insight import next_tokens
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
 from firstlight.kind.attention import AttentionMap
@@ -256,7 +255,7 @@ def test_the_text_is_what_the_run_writes_with_that_seed(panel) -> None:
 
 
 def test_the_first_candidates_are_what_may_follow_the_prompt(panel) -> None:
-    expected = next_tokens(panel("shakespeare").run, "ROMEO.", count=10)
+    expected = panel("shakespeare").run.next_tokens("ROMEO.", count=10)
     _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=1, temperature=0)
     names, model, drawn, is_drawn = zip(*tokens[0]["candidates"], strict=True)
     assert list(names) == expected.tokens

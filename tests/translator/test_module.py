@@ -29,7 +29,7 @@ def toy_table(count: int = 101, seed: int = 0) -> tuple[PairTable, list[int], li
     rng = np.random.default_rng(seed)
     texts = [rng.integers(4, VOCABULARY, rng.integers(1, CONTEXT)).tolist() for _ in range(count)]
     sources, targets = RaggedIds.from_rows(texts), RaggedIds.from_rows(text[::-1] for text in texts)
-    return PairTable(sources, targets), sources.lengths.tolist(), (targets.lengths + 1).tolist()
+    return PairTable(sources, targets, CONTEXT), sources.lengths.tolist(), (targets.lengths + 1).tolist()
 
 
 def toy_batches(size: int = 17) -> list[PairBatch]:
@@ -121,13 +121,13 @@ def test_the_training_loss_is_the_mean_over_what_is_to_be_written() -> None:
 @pytest.mark.parametrize("stage", ["val", "test"])
 def test_an_evaluation_gives_the_loss_of_every_token_and_none_of_padding(stage: str, monkeypatch) -> None:
     module, logged = fixed(label_smoothing=0.3), []
-    monkeypatch.setattr(module, "log_loss", lambda *given: logged.append(given))
+    monkeypatch.setattr(module, "log", lambda name, loss, **options: logged.append((name, loss, options["batch_size"])))
     found = (module.validation_step if stage == "val" else module.test_step)(TWO)
     assert_close(found["token_losses"], BY_HAND)
     assert found["token_losses"][1, 1] == 0
     assert found["predicted"].tolist() == [[3, 0], [0, 2]]
     assert_close(found["loss"], BY_HAND.sum() / 3)
-    assert [(name, count) for name, _, count in logged] == [(stage, 3)]
+    assert [(name, count) for name, _, count in logged] == [(f"{stage}/loss", 3)]
     assert_close(logged[0][1], BY_HAND.sum() / 3)
 
 

@@ -91,15 +91,10 @@ def test_all_pairs_are_encoded_split_after_split_in_their_order(write, folder):
         *([1, line] for line in (1, 2)),
         *([2, line] for line in (1, 2, 3)),
     ]
-    for split, (word, count) in {"train": ("Ag", 7), "validation": ("Ze", 2), "test": ("Ut", 3)}.items():
-        found = [
-            (
-                encoded.tokenizers.source.decode(encoded.source[row]),
-                encoded.tokenizers.target.decode(encoded.target[row]),
-            )
-            for row in encoded.rows_of(split)
-        ]
-        assert found == [(row["en"], row["de"]) for row in rows(count, word)]
+    source, target = encoded.tokenizers
+    for row, pair in enumerate([*rows(7, "Ag"), *rows(2, "Ze"), *rows(3, "Ut")]):
+        assert source.decode(encoded.source[row]) == pair["en"]
+        assert target.decode(encoded.target[row]) == pair["de"]
 
 
 def test_the_columns_may_have_other_names_and_the_other_direction(write, folder):
@@ -196,12 +191,7 @@ def test_what_is_in_the_cache_is_not_read_again(write, folder):
     first = encode_pairs(source, options)
     (folder / "train.jsonl").unlink()
     again = encode_pairs(source, options)
-    for side in ("source", "target"):
-        assert np.array_equal(getattr(again, side).ids, getattr(first, side).ids)
-        assert np.array_equal(getattr(again, side).offsets, getattr(first, side).offsets)
-    assert np.array_equal(again.splits, first.splits)
     assert np.array_equal(again.places, first.places)
-    assert [side.words for side in again.tokenizers] == [side.words for side in first.tokenizers]
     assert pairs_of(again, "train") == pairs_of(first, "train") != []
 
 

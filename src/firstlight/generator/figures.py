@@ -8,7 +8,6 @@ import torch.nn.functional as F
 
 from firstlight.data.windows import EveryWindow, WindowBatch
 from firstlight.figures import plot_loss_per_position, plot_next_tokens, plot_surprising_text
-from firstlight.generator import insight
 from firstlight.generator.run import GeneratorRun
 from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.run import SPLIT
@@ -27,7 +26,7 @@ def next_token(subject: Subject) -> Drawn:
     prompt, notes = subject.chosen_text()
     if subject.text is None:
         prompt = unfinished(prompt, subject.run)
-    found = subject.of_text(prompt, lambda chosen: insight.next_tokens(subject.run, chosen))
+    found = subject.of_text(prompt, subject.run.next_tokens)
     figure = plot_next_tokens(found.tokens, found.probabilities, prompt=found.prompt)
     return Drawn(figure, [*notes, *found.notes])
 
@@ -70,7 +69,7 @@ def surprise(subject: Subject) -> Drawn:
         if subject.text is not None:
             notes = [*notes, f"the figure shows the first {MOST_CHARACTERS} of {len(text):,} characters"]
         text = text[:MOST_CHARACTERS]
-    found = subject.of_text(text, lambda chosen: insight.surprise(subject.run, chosen))
+    found = subject.of_text(text, subject.run.surprise)
     characters = max(sum(map(len, found.pieces)), 1)
     mean = float(np.sum(found.bits)) / characters
     figure = plot_surprising_text(

@@ -40,8 +40,7 @@ _TITLED = re.compile(rf"(.*?\w)[\s.,:;—-]+({_ACT.pattern}.*)")
 _BARRED = re.compile(r"\s*(?=.*\||ACT_)[A-Z0-9_'’]+(?:\|[A-Z0-9_]+)*$")
 _THE = rf"{_MARKUP}(?:THE |The )?"
 _ALONE = r"[\s.\]_*=]*$"
-_PRELUDE = re.compile(rf"{_THE}(?:PROLOGUE|Prologue|INDUCTION|Induction){_ALONE}")
-_EPILOGUE = re.compile(rf"{_THE}(?:EPILOGUE|Epilogue){_ALONE}")
+_PART = re.compile(rf"{_THE}(?:PROLOGUE|Prologue|INDUCTION|Induction|EPILOGUE|Epilogue){_ALONE}")
 _CHORUS = re.compile(rf"{_THE}(?:CHORUS|Chorus){_ALONE}")
 _ENTRANCE = re.compile(r"[\s_*\[]*(?:[A-Z][\w ]*\. )?Enter (?:the )?(?:Prologue|Chorus)\b", re.I)
 _SETTING = re.compile(rf"{_MARKUP}(?:SCENE|Scene|The scene)\b")
@@ -166,18 +165,14 @@ def _goes_on(heading: str, line: str) -> bool:
     return heading[-1:].isalpha() and " " in heading.strip() and bool(line) and not _SPEECH.match(line)
 
 
-def _is_part(line: str) -> bool:
-    return bool(_PRELUDE.match(line) or _EPILOGUE.match(line))
-
-
 def _is_heading_of_part(lines: list[str], index: int) -> bool:
     """Return whether a line such as PROLOGUE, single or typed twice, is a heading and not the next line's speaker."""
-    if not _is_part(lines[index]):
+    if not _PART.match(lines[index]):
         return False
     first = last = index
-    while first and _is_part(lines[first - 1]):
+    while first and _PART.match(lines[first - 1]):
         first -= 1
-    while last + 1 < len(lines) and _is_part(lines[last + 1]):
+    while last + 1 < len(lines) and _PART.match(lines[last + 1]):
         last += 1
     if not _is_blank(lines, first - 1):
         return False
@@ -243,7 +238,7 @@ def _is_spoken(act: list[str]) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    return bool(_is_numbered(line) or _is_part(line) or _CHORUS.match(line))
+    return bool(_is_numbered(line) or _PART.match(line) or _CHORUS.match(line))
 
 
 def _start(lines: list[str], above: int, act: int) -> int:
@@ -255,8 +250,7 @@ def _start(lines: list[str], above: int, act: int) -> int:
     setting = next((index for index in range(cast, act) if _is_setting(lines[index])), None)
     if setting is not None:
         return next((index for index in range(setting + 1, act) if _opens(lines, index)), act)
-    preludes = (index for index in range(cast, act) if _PRELUDE.match(lines[index]))
-    return max((index for index in preludes if _is_heading_of_part(lines, index)), default=act)
+    return max((index for index in range(cast, act) if _is_heading_of_part(lines, index)), default=act)
 
 
 def _is_setting(line: str) -> bool:
@@ -266,7 +260,7 @@ def _is_setting(line: str) -> bool:
 def _opens(lines: list[str], index: int) -> bool:
     """Return whether a prologue, an induction or a chorus begins in a line."""
     line = lines[index]
-    return _is_blank(lines, index - 1) and any(kind.match(line) for kind in (_PRELUDE, _CHORUS, _ENTRANCE))
+    return _is_blank(lines, index - 1) and any(kind.match(line) for kind in (_PART, _CHORUS, _ENTRANCE))
 
 
 def _end(lines: list[str], last_act: int, limit: int, titles: set[str]) -> int:

@@ -1,10 +1,12 @@
 """Trained generators: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric
@@ -15,7 +17,7 @@ from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare, word_perplexity
 from firstlight.generator.network import Generator
-from firstlight.generator.writing import Writer, Writing
+from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.results import WHOLE, Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
@@ -27,13 +29,44 @@ from firstlight.text.text_tokenizers import (
     TextTokenizer,
     TextWordTokenizer,
     decode,
+    first_id,
     readable,
     writer_of,
 )
 from firstlight.text.tokenizers import Tokenizer
 
 LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
+WINDOWS_AT_ONCE = 256
 LONGEST_PASSAGE = 1200  # tokens of the validation split that are read to choose a text
+
+
+class NextTokens(NamedTuple):
+    """Most likely tokens after a prompt, in descending order of probability.
+
+    prompt: the prompt as the network reads it. tokens: readable names. probabilities: (count,), at temperature 1.
+    """
+
+    prompt: str
+    tokens: list[str]
+    probabilities: NDArray[np.float64]
+    notes: list[str]
+
+
+class Surprise(NamedTuple):
+    """Surprise of each piece of a text, given the text before it.
+
+    pieces: the tokens of the text, or its characters if the run reads characters. bits: (pieces,), -log2 of the
+    probability of each piece.
+    """
+
+    pieces: list[str]
+    bits: NDArray[np.float64]
+    notes: list[str]
+
+    @property
+    def bits_per_character(self) -> NDArray[np.float64]:
+        """The bits of each piece, divided by its number of characters: (pieces,)."""
+        return self.bits / np.array([max(len(piece), 1) for piece in self.pieces])
 
 
 class GeneratorRun(Run, Writer):
@@ -74,6 +107,56 @@ class GeneratorRun(Run, Writer):
         path = self.folder.known_documents_file
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
         return {" ".join(line.split()) for line in lines if line.strip()}
+
+    def next_tokens(self, prompt: str, count: int = 15) -> NextTokens:
+        """Return the `count` most likely tokens after a prompt. Raises UserError if `count` is below 1.
+
+        >>> run.next_tokens("ROMEO.", count=5).probabilities
+        """
+        if count < 1:
+            raise UserError(f"count={count} must be at least 1")
+        read, unwritten = self.read(prompt, Writing()), list(self.tokenizer.unwritten)
+        with torch.inference_mode():
+            logits = self.network(read.token_ids[:, -self.network.context_length :])[0, -1].double()  # (vocabulary,)
+            logits[unwritten] = -torch.inf
+        probabilities, ids = logits.softmax(dim=0).topk(min(count, len(logits) - len(unwritten)))
+        return NextTokens(read.text, list(map(self.readable, ids.tolist())), probabilities.numpy(), read.notes)
+
+    def surprise(self, text: str) -> Surprise:
+        """Return the surprise of every token of a text, given as many tokens before it as the context allows.
+
+        The first token is predicted from the token that starts every text. Raises UserError for an empty text.
+
+        >>> run.surprise("It was late.").bits.mean()
+        """
+        if not text.strip():
+            raise UserError("the text is empty; pass a text with at least one word")
+        read, context_length = self.read(text, Writing()), self.network.context_length
+        ids = read.token_ids[0]
+        cut = cut_note(len(ids), context_length)  # does not apply: windows read the whole text
+        notes = [note for note in read.notes if note != cut]
+        if self.separator_id is None:
+            ids = torch.cat((torch.tensor([first_id(self.tokenizer, None)]), ids))
+        decoder = self.tokenizer.stream()
+        pieces = [decoder.write(i) for i in ids[1:].tolist()]
+        if len(pieces) > context_length:
+            notes.append(
+                f"each of the {len(pieces)} tokens is predicted from at most {context_length} tokens before it"
+            )
+        return Surprise(pieces, self._bits(ids), notes)
+
+    @torch.inference_mode()
+    def _bits(self, ids: Tensor) -> NDArray[np.float64]:
+        """Return -log2 of the probability of every token except the first, (length - 1,), given the context before."""
+        context_length = self.network.context_length
+        head = self.network(ids[None, :-1][:, :context_length])[0]  # the first window predicts all its tokens at once
+        logits = [head.double().log_softmax(dim=1).gather(1, ids[1 : len(head) + 1, None])[:, 0]]
+        for first in range(1, len(ids) - context_length, WINDOWS_AT_ONCE):
+            starts = torch.arange(first, min(first + WINDOWS_AT_ONCE, len(ids) - context_length))
+            windows = ids[starts[:, None] + torch.arange(context_length)]  # (windows, context_length)
+            last = self.network(windows)[:, -1].double().log_softmax(dim=1)
+            logits.append(last.gather(1, ids[starts + context_length][:, None])[:, 0])
+        return -torch.cat(logits).numpy() / np.log(2)
 
     # --- evaluate ---
 

@@ -104,24 +104,23 @@ class PairTable(nn.Module):
     flat_targets: Tensor
     target_starts: Tensor
     target_lengths: Tensor
-    endings: Tensor | None
+    endings: Tensor
 
-    def __init__(self, source: RaggedIds, target: RaggedIds, context_length: int | None = None) -> None:
+    def __init__(self, source: RaggedIds, target: RaggedIds, context_length: int) -> None:
         super().__init__()
-        lengths, target_lengths, endings = source.lengths, target.lengths, None
-        if context_length is not None:
-            is_cut = target_lengths >= context_length  # [END] counts as a token
-            lengths, target_lengths = lengths.clip(max=context_length), target_lengths.clip(max=context_length - 1)
-            if is_cut.any():
-                next_tokens = target.ids[(target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)]
-                endings = torch.from_numpy(np.where(is_cut, next_tokens, END_ID))
-        self.register_buffer("starts", torch.from_numpy(source.offsets[:-1].copy()), persistent=False)
-        self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
-        self.register_buffer("target_starts", torch.from_numpy(target.offsets[:-1].copy()), persistent=False)
-        self.register_buffer("target_lengths", torch.from_numpy(target_lengths), persistent=False)
-        self.register_buffer("endings", endings, persistent=False)
-        self.register_buffer("flat", torch.from_numpy(source.ids), persistent=False)
-        self.register_buffer("flat_targets", torch.from_numpy(target.ids), persistent=False)
+        target_lengths = target.lengths.clip(max=context_length - 1)  # [END] counts as a token
+        next_places = (target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)
+        buffers = {
+            "flat": source.ids,
+            "starts": source.offsets[:-1].copy(),
+            "lengths": source.lengths.clip(max=context_length),
+            "flat_targets": target.ids,
+            "target_starts": target.offsets[:-1].copy(),
+            "target_lengths": target_lengths,
+            "endings": np.where(target_lengths < target.lengths, target.ids[next_places], END_ID),
+        }
+        for name, array in buffers.items():
+            self.register_buffer(name, torch.from_numpy(array), persistent=False)
 
     def forward(self, batch: PairRows) -> PairBatch:
         """Return the batch of tokens of some rows. Each side is padded to its longest row."""
@@ -131,8 +130,7 @@ class PairTable(nn.Module):
         lengths = is_written.sum(dim=1, keepdim=True)  # (batch, 1)
         is_end = torch.arange(longest, device=lengths.device) == lengths
         target_mask = is_written | is_end
-        endings = END_ID if self.endings is None else self.endings[rows][:, None].to(written)
-        targets = torch.where(is_end, endings, written).masked_fill(~target_mask, IGNORED)
+        targets = torch.where(is_end, self.endings[rows, None].to(written), written).masked_fill(~target_mask, IGNORED)
         begins = torch.full_like(written[:, :1], BEGIN_ID)
         token_ids = torch.cat((begins, written[:, :-1]), dim=1)
         return PairBatch(source_ids, source_mask, token_ids, targets, target_mask, rows, batch.num_tokens)
@@ -279,7 +277,8 @@ class PairData(RowData):
         ids = ids.cut(self.options.context_length)
         nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
         batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
-        return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
+        table = PairTable(ids, nothing, self.options.context_length)
+        return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=table))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         target = metadata["tokenizer"]
@@ -307,13 +306,12 @@ class PairData(RowData):
         options = self.options
         most = options.max_train_rows if split == "train" else None
         rows = drawn(self.encoded.rows_of(split), most, options.split_seed)
-        is_too_long = self._whole_lengths(rows) > options.context_length
-        if is_too_long.any() and split == "train" and options.skip_too_long:
-            log.info(
-                "%d of %d training pairs are longer than the context and are left out", is_too_long.sum(), len(rows)
-            )
-            rows = rows[~is_too_long]
-        elif not self.is_cut:
+        if split == "train" and options.skip_too_long:
+            fitting = rows[self._whole_lengths(rows) <= options.context_length]
+            left_out = len(rows) - len(fitting)
+            log.info("%d of %d training pairs are longer than the context and are left out", left_out, len(rows))
+            return fitting
+        if not self.is_cut:
             self._refuse_too_long(split, rows)
         return rows
 

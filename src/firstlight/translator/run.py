@@ -15,13 +15,12 @@ from firstlight.data.tables import Cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
-from firstlight.kind.attention import Attention, collect
+from firstlight.kind.attention import Attention, AttentionMap, collect
 from firstlight.kind.results import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.lit.metadata import TRAIN_AGAIN
-from firstlight.networks.attention import attention_weights
 from firstlight.terminal_text import say, write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -161,15 +160,17 @@ class TranslatorRun(PredictingRun):
         >>> run.cross_attention("A man rides a bike.").weights.shape
         """
         written = self.write(text, beam_size=1) if written is None else written
+        maps = [each for each in self._maps(text, written) if "cross" in each.name]
+        weights = torch.from_numpy(np.stack([each.weights for each in maps]))
+        return CrossAttention(weights, list(maps[0].keys), list(maps[0].queries))
+
+    def _maps(self, text: str, written: list[int]) -> list[AttentionMap]:
+        """Return the attention weights of all layers for a sentence and a translation of it."""
         source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
-        with torch.inference_mode(), attention_weights(self.network) as weights:
-            self.network(source, torch.tensor([[BEGIN_ID, *written]]))
-        layers = [weight[0] for name, weight in weights.items() if name.endswith(".cross_attention")]
-        return CrossAttention(
-            torch.stack(layers),
-            self.tokenizers.source.readable(source[0].tolist()),
-            [*self.tokenizers.target.readable(written), END],
-        )
+        target = torch.tensor([[BEGIN_ID, *written]])
+        sources = self.tokenizers.source.readable(source[0].tolist())
+        targets = [BEGIN, *self.tokenizers.target.readable(written)]
+        return collect(self.network, (source, target), sources, targets, [*targets[1:], END])
 
     def _translate(self, ids: RaggedIds, search: Search) -> list[str]:
         """Return the translations of some sentences, which are batched by length. Empty sentences give empty texts."""
@@ -266,13 +267,7 @@ class TranslatorRun(PredictingRun):
         return [f"the text has more than {limit} tokens, the most that the run reads; the rest is cut"] * bool(is_cut)
 
     def _attention(self, text: str) -> Attention:
-        written = self.write(text, beam_size=1)
-        source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
-        target = torch.tensor([[BEGIN_ID, *written]])
-        sources = self.tokenizers.source.readable(source[0].tolist())
-        targets = [BEGIN, *self.tokenizers.target.readable(written)]
-        maps = collect(self.network, (source, target), sources, targets, [*targets[1:], END])
-        return Attention(maps, self.cut_notes(text))
+        return Attention(self._maps(text, self.write(text, beam_size=1)), self.cut_notes(text))
 
     def tokens(self) -> DrawnTokens:
         target = self.tokenizers.target
