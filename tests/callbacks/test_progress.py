@@ -60,6 +60,6 @@ def test_an_evaluation_by_itself_writes_no_line(bench, caplog, stage: str) -> No
 
 def test_the_bar_is_silent_where_nobody_watches(bench, capsys) -> None:
     bar = ProgressBar()
-    assert bar.is_disabled
+    assert not bar.is_enabled
     bench.fit(bar, enable_progress_bar=True)
     assert capsys.readouterr().out == ""

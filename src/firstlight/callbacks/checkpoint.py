@@ -153,6 +153,12 @@ def _may_stop(trainer: Trainer) -> bool:
     return epochs >= (trainer.min_epochs or 0) and trainer.global_step >= (trainer.min_steps or 0)
 
 
+def is_last_step(trainer: Trainer) -> bool:
+    """Return whether the training has no further step."""
+    is_last_epoch = trainer.current_epoch + 1 == trainer.max_epochs
+    return trainer.global_step == trainer.max_steps or (trainer.is_last_batch and is_last_epoch)
+
+
 def best_and_last(trainer: Trainer) -> BestAndLast | None:
     """Return the trainer's BestAndLast callback, or None if it has none."""
     return callback_of(trainer, BestAndLast)

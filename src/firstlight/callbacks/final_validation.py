@@ -4,7 +4,7 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.checkpoint import BestAndLast, is_last_step
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.running_mean import ends_a_step
 
@@ -41,9 +41,7 @@ class FinalValidation(Callback):
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if not trainer.enable_validation or not ends_a_step(trainer, batch_idx):
             return
-        is_last_epoch = trainer.current_epoch + 1 == trainer.max_epochs
-        is_last_step = trainer.global_step == trainer.max_steps or (trainer.is_last_batch and is_last_epoch)
-        if is_last_step and not BestAndLast.validation_follows(trainer, batch_idx):
+        if is_last_step(trainer) and not BestAndLast.validation_follows(trainer, batch_idx):
             trainer.should_stop = True  # Lightning validates before it stops
             self._every_n_epochs = trainer.check_val_every_n_epoch
             if self._every_n_epochs is not None:

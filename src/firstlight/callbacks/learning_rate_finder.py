@@ -14,13 +14,13 @@ import torch
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lit.lightning_internals import data_of_fit
-from firstlight.lit.optimizers import OptimizerFactory
-from firstlight.lit.running_mean import ends_a_step
+from firstlight.lit.running_mean import RunningMean, ends_a_step
 from firstlight.lit.training import Training
 from firstlight.runs.folder import as_typed
 
@@ -102,13 +102,20 @@ class LearningRateFinder(Callback):
                 f"{_KEY} requires one process, and this training has {trainer.world_size}; find the rate in a training "
                 "with trainer.devices=1, and set optimizer.lr"
             )
-        factory = factory_of(pl_module)
+        factory = pl_module.optimizer_factory if isinstance(pl_module, Training) else None
+        if not isinstance(factory, partial):
+            raise UserError(
+                f"{_KEY} requires a module of firstlight whose optimizer is a functools.partial, such as "
+                "functools.partial(torch.optim.AdamW, lr=1e-3); remove the callback, and set the rate yourself"
+            )
         test = self._tested(trainer, pl_module)
-        self.learning_rate = rate = suggested(test.rates, smoothed(test.losses))
-        with_rate = with_learning_rate(factory, test.base, rate)
-        pl_module.optimizer_factory = with_rate
+        means = smoothed(test.losses)
+        self.learning_rate = rate = suggested(test.rates, means)
+        scaled = {key: factory.keywords[key] * rate / test.base for key in RATES if key in factory.keywords}
+        found = scaled | {"lr": rate}
+        pl_module.optimizer_factory = partial(factory, **found)
         trainer.strategy.setup_optimizers(trainer)
-        self._write(test, with_rate)
+        self._write(test, means, found)
         self._tell(trainer.loggers)
         log.info(
             "Learning rate: %.3g instead of %.3g, a tenth of the rate with the lowest loss; the curve is %s",
@@ -149,24 +156,22 @@ class LearningRateFinder(Callback):
             enable_progress_bar=False,
             enable_model_summary=False,
         )
+        tested: Any = copy.deepcopy(module)
+        tested.schedule_factory = test.schedule
         is_module = isinstance(data, LightningDataModule)
         try:
             with torch.random.fork_rng():
-                own.fit(copy.deepcopy(module), **{"datamodule" if is_module else "train_dataloaders": data})
+                own.fit(tested, **{"datamodule" if is_module else "train_dataloaders": data})
         finally:
             if is_module:
                 data.trainer = trainer
         return test
 
-    def _write(self, test: "RangeTest", factory: Any) -> None:
-        """Write the curve as a figure and as numbers."""
+    def _write(self, test: "RangeTest", means: list[float], found: dict[str, float]) -> None:
+        """Write the curve as a figure and as numbers, with the rates of the optimizer that were found."""
         from firstlight.figures import plot_rate_search, save  # imports matplotlib
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        means = smoothed(test.losses)
-        assert self.learning_rate is not None
-        save(plot_rate_search(test.rates, test.losses, means, self.learning_rate), self.folder / "curve.png")
-        found = {key: factory.keywords[key] for key in RATES if key in factory.keywords}
+        save(plot_rate_search(test.rates, test.losses, means, found["lr"]), self.folder / "curve.png")
         content = {"optimizer": found, "rates": test.rates, "losses": test.losses, "smoothed_losses": means}
         write_atomically(self.folder / "curve.json", json.dumps(content) + "\n")
 
@@ -176,60 +181,39 @@ FEWEST_STEPS = 20
 
 
 class RangeTest(Callback):
-    """Let the learning rate grow at each step, and keep the rate and the loss of each step."""
+    """Schedule of a learning rate that grows at each step, and the rate and the loss of each step.
+
+    The training ends when the loss is much higher than it was.
+    """
 
     def __init__(self, lowest: float, highest: float, num_steps: int, threshold: float) -> None:
         self.lowest, self.highest, self.num_steps, self.threshold = lowest, highest, num_steps, threshold
         self.rates: list[float] = []
         self.losses: list[float] = []
-        self.base, self._lowest = math.nan, math.inf
-        self._total, self._batches = 0.0, 0
+        self.base, self._lowest_loss = math.nan, math.inf
+        self._mean = RunningMean()
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        trainer.strategy.lr_scheduler_configs.clear()
-        (optimizer,) = trainer.optimizers
+    def rate(self, step: int) -> float:
+        return self.lowest * (self.highest / self.lowest) ** (step / (self.num_steps - 1))
+
+    def schedule(self, optimizer: Optimizer, total_steps: int) -> LambdaLR:
+        """Return the schedule of the rate. The rates of groups keep their ratios."""
         self.base = optimizer.defaults["lr"]
-        self._of_groups = [group.get("initial_lr", group["lr"]) for group in optimizer.param_groups]
-
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Set the rate of the step. The rates of groups keep their ratios."""
-        rate = self.lowest * (self.highest / self.lowest) ** (trainer.global_step / (self.num_steps - 1))
-        optimizer: Optimizer = trainer.optimizers[0]
-        for group, own in zip(optimizer.param_groups, self._of_groups, strict=True):
-            group["lr"] = own * rate / self.base
-        self._rate = rate
+        return LambdaLR(optimizer, lambda step: self.rate(step) / self.base)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        self._total += float(outputs["loss"]) * trainer.accumulate_grad_batches  # Lightning has divided it
-        self._batches += 1
+        self._mean.add(outputs["loss"] * trainer.accumulate_grad_batches)  # Lightning has divided it
         if not ends_a_step(trainer, batch_idx):
             return
-        loss, self._total, self._batches = self._total / self._batches, 0.0, 0
+        loss = float(self._mean.take())
         if not math.isfinite(loss):
             trainer.should_stop = True
             return
-        self.rates.append(self._rate)
+        self.rates.append(self.rate(len(self.rates)))
         self.losses.append(loss)
         last = fmean(self.losses[-NEIGHBORS:])
-        self._lowest = min(self._lowest, last)
-        trainer.should_stop |= last > self.threshold * self._lowest
-
-
-def factory_of(module: LightningModule) -> OptimizerFactory:
-    """Return the function that makes the optimizer of a module. Raises UserError if its rate cannot be set."""
-    factory = module.optimizer_factory if isinstance(module, Training) else None
-    if not isinstance(factory, partial):
-        raise UserError(
-            f"{_KEY} requires a module of firstlight whose optimizer is a functools.partial, such as "
-            "functools.partial(torch.optim.AdamW, lr=1e-3); remove the callback, and set the rate yourself"
-        )
-    return factory
-
-
-def with_learning_rate(factory: Any, base: float, rate: float) -> Any:
-    """Return the function with another learning rate. Further rates are multiplied by the same factor."""
-    changed = {key: factory.keywords[key] * rate / base for key in RATES if key in factory.keywords}
-    return partial(factory.func, *factory.args, **factory.keywords | changed | {"lr": rate})
+        self._lowest_loss = min(self._lowest_loss, last)
+        trainer.should_stop |= last > self.threshold * self._lowest_loss
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:

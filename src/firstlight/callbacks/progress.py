@@ -52,11 +52,6 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
         """Whether the line is shown."""
         return self._is_wanted and is_watched()
 
-    @property
-    def is_disabled(self) -> bool:
-        """Whether nothing is shown."""
-        return not self.is_enabled
-
     def enable(self) -> None:
         """Show the line, if standard output is a terminal."""
         self._is_wanted = True
@@ -103,7 +98,7 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
     def _begin(self, name: str, total: float, completed: int = 0, unit: str = "") -> None:
         """Show another loop: the training, or within it or by itself a validation or a test."""
         if self._line is None:
-            if self.is_disabled:
+            if not self.is_enabled:
                 return
             self._line = _Line()
         self._line.begin(name, total, completed, unit)

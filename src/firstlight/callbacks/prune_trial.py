@@ -8,6 +8,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
+from firstlight.callbacks.checkpoint import is_last_step
 from firstlight.runs.trials import STUDY_NAME, made, storage_of
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class PruneTrial(Callback):
             trial.report(float(trainer.callback_metrics[self.metric]), step=number)
         if self.pruned_at is not None:
             return step >= self.pruned_at
-        if is_at_its_end(trainer) or not trial.should_prune():
+        if is_last_step(trainer) or not trial.should_prune():
             return False
         trial.set_user_attr(PRUNED_AT, step)
         return True
@@ -98,11 +99,3 @@ class PruneTrial(Callback):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_study", "_trial")}
-
-
-def is_at_its_end(trainer: Trainer) -> bool:
-    """Return whether a training has no steps left."""
-    if trainer.max_steps != -1 and trainer.global_step >= trainer.max_steps:
-        return True
-    is_last_epoch = trainer.max_epochs not in (None, -1) and trainer.current_epoch + 1 == trainer.max_epochs
-    return bool(is_last_epoch and trainer.is_last_batch)

@@ -75,10 +75,9 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
     columns = list(rows[0])
     for logger in trainer.loggers:
         if isinstance(logger, WandbLogger):
-            import wandb
-
-            table = wandb.Table(columns=columns, data=[[row[column] for column in columns] for row in rows])
-            log_to_wandb(logger, trainer, {name: table})
+            logger.log_table(
+                name, columns, [[row[column] for column in columns] for row in rows], step=step_of(trainer)
+            )
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))
 

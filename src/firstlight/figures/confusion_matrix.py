@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -71,9 +71,7 @@ def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title
     """
     counts = _checked(counts, classes)
     names = [style.shorten(name) for name in classes]
-    figure = style.new_figure(title, style.WIDTH)
-    left, right = figure.subplots(1, 2)
-
+    figure, (left, right) = style.new_panels(title, style.WIDTH, columns=2)
     percent = 100 * _shares(counts)
     left_image = _draw_panel(left, counts, "Number of examples", top=max(1, counts.max()))
     right_image = _draw_panel(right, percent, "Percentage of each true class", top=100)
@@ -81,8 +79,9 @@ def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title
     _name_axes(right, names, name_rows=False)
 
     _lay_out_squarely(figure, left)
-    _write_cells(left_image, _count_texts(counts))
-    _write_cells(right_image, _percent_texts(percent))
+    is_sparse = len(counts) >= SPARSE_FROM
+    _write_cells(left_image, [["" if is_sparse and not count else f"{count:,}" for count in row] for row in counts])
+    _write_cells(right_image, [[_percent_text(value, is_sparse) for value in row] for row in percent.tolist()])
     return figure
 
 
@@ -134,19 +133,10 @@ def _shares(counts: NDArray[np.int64]) -> np.ma.MaskedArray[Any, Any]:
     return np.ma.MaskedArray(counts / np.maximum(totals, 1), mask=np.broadcast_to(totals == 0, counts.shape))
 
 
-def _count_texts(counts: NDArray[np.int64]) -> list[list[str]]:
-    sparse = len(counts) >= SPARSE_FROM
-    return [["" if sparse and count == 0 else f"{count:,}" for count in row] for row in counts]
-
-
-def _percent_texts(percent: np.ma.MaskedArray[Any, Any]) -> list[list[str]]:
-    return [[_percent_text(value, sparse=len(percent) >= SPARSE_FROM) for value in row] for row in percent.tolist()]
-
-
-def _percent_text(value: float | None, *, sparse: bool) -> str:
+def _percent_text(value: float | None, is_sparse: bool) -> str:
     if value is None:
         return NO_EXAMPLES
-    if sparse:
+    if is_sparse:
         return f"{value:.0f}" if round(value) else ""
     return f"{value:.1f}%"
 
@@ -158,10 +148,8 @@ def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> 
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
     bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # to the right of the image, with the same height
-    bar = axes.figure.colorbar(
-        image, cax=bar_axes, ticks=MaxNLocator(5, integer=True), format=StrMethodFormatter("{x:,.0f}")
-    )
-    bar.outline.set_visible(False)
+    ticks = MaxNLocator(5, integer=True)
+    axes.figure.colorbar(image, cax=bar_axes, ticks=ticks, format="{x:,.0f}").outline.set_visible(False)
     bar_axes.tick_params(labelsize=style.TICK_SIZE - 1, width=style.THIN, labelcolor=style.INK)
     return image
 
@@ -170,24 +158,15 @@ def _name_axes(axes: Axes, names: list[str], *, name_rows: bool = True) -> None:
     """Label rows and columns with the names of the classes. If there are many classes, only some have a label."""
     shown = range(0, len(names), math.ceil(len(names) / MOST_TICK_LABELS))
     labels = [names[index] for index in shown]
-    size, angle = _label_size(names), _label_angle(names)
+    size = float(np.clip(220 / len(names), 6, style.TICK_SIZE))
+    do_overlap = len(names) * max(map(len, names)) > 40
+    angle = 0 if not do_overlap else 45 if len(names) <= 12 else 90  # degrees
     slanted: dict[str, Any] = {"rotation": angle, "ha": "right", "va": "center", "rotation_mode": "anchor"}
     axes.set_xticks(shown, labels, fontsize=size, parse_math=False, **(slanted if angle else {}))
     axes.set_yticks(shown, labels if name_rows else [""] * len(shown), fontsize=size, parse_math=False)
     axes.tick_params(length=0)
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
-
-
-def _label_size(names: list[str]) -> float:
-    return float(np.clip(220 / len(names), 6, style.TICK_SIZE))
-
-
-def _label_angle(names: list[str]) -> int:
-    """Return the rotation of the column labels, in degrees, at which neighboring labels do not overlap."""
-    if len(names) * max(map(len, names)) <= 40:
-        return 0
-    return 45 if len(names) <= 12 else 90
 
 
 def _lay_out_squarely(figure: Figure, axes: Axes) -> None:

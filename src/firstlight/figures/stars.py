@@ -50,7 +50,7 @@ def plot_probability_per_star(
         >>> [axes.get_title() for axes in figure.axes]
         ['1 star\nn = 2, mean 0.20', '5 stars\nn = 1, mean 0.90']
     """
-    probability, stars = _checked_pair("probability", probability, "stars", stars)
+    probability, stars = _checked({"probability": probability, "stars": stars})
     _check_range("stars", stars, 1, 5)
     if not len(stars):
         raise ValueError("probability and stars are empty; pass at least one review")
@@ -102,7 +102,7 @@ def plot_predicted_per_star(
     """
     if not classes:
         raise ValueError("classes is empty; pass the names of the classes")
-    predicted, targets = _checked_pair("predicted", predicted, "targets", targets)
+    predicted, targets = _checked({"predicted": predicted, "targets": targets})
     _check_range("predicted", predicted, 0, len(classes) - 1)
     _check_range("targets", targets, 0, len(classes) - 1)
 
@@ -110,18 +110,23 @@ def plot_predicted_per_star(
     np.add.at(counts, (targets, predicted), 1)
     names = [style.shorten(name) for name in classes]
     figure, axes = style.new_axes(title, 2.2 + 0.42 * len(classes))
-    _draw_stacks(axes, counts, names)
-    _add_legend(figure, names)
+    colors = [to_hex(WORST_TO_BEST(position)) for position in np.linspace(0, 1, len(classes))]
+    _draw_stacks(axes, counts, names, colors)
+    patches = [*(Patch(color=color) for color in colors), Patch(facecolor="white", **OUTLINE)]
+    labels = [*names, "correct"]
+    num_columns = min(len(labels), LEGEND_CHARACTERS // (max(map(len, labels)) + 7))
+    style.legend(figure, patches, labels, title="predicted", ncols=num_columns)
     return figure
 
 
-def _checked_pair(
-    first_name: str, first: NDArray[Any], second_name: str, second: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    first, second = np.asarray(first), np.asarray(second)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(f"{first_name} has shape {first.shape} and {second_name} {second.shape}; pass (n,) for both")
-    return first, second
+def _checked(arrays: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the arrays. Raises ValueError, which names them, if they are not all of one shape (n,)."""
+    found = {name: np.asarray(values) for name, values in arrays.items()}
+    shapes = {values.shape for values in found.values()}
+    if len(shapes) > 1 or len(shapes.pop()) != 1:
+        described = " and ".join(f"{name} has shape {values.shape}" for name, values in found.items())
+        raise ValueError(f"{described}; pass (n,) for both")
+    return list(found.values())
 
 
 def _check_range(name: str, values: NDArray[Any], lowest: int, highest: int) -> None:
@@ -145,14 +150,14 @@ def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None
     axes.set_title(f"{name}\nn = {len(probability):,}, mean {mean:.2f}", fontsize=style.TICK_SIZE, color=style.INK)
 
 
-def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> None:
+def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str], colors: list[str]) -> None:
     """Draw each row of (true classes, predicted classes) counts as a stacked bar of shares, the first row on top."""
     style.tidy(axes)
     totals = counts.sum(axis=1)  # (classes,)
     percent = 100 * counts / np.maximum(totals, 1)[:, None]  # (classes, classes)
     starts = percent.cumsum(axis=1) - percent
     rows = np.arange(len(names))
-    for column, color in enumerate(_class_colors(len(names))):
+    for column, color in enumerate(colors):
         bars = axes.barh(rows, percent[:, column], left=starts[:, column], height=0.74, color=color)
         if counts[column, column]:
             bars[column].set(**OUTLINE, zorder=3, clip_on=False)
@@ -169,21 +174,3 @@ def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> Non
     axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
     axes.set_xlabel("share of the predictions for each true class")
     axes.set_ylabel("true")
-
-
-def _class_colors(num_classes: int) -> list[str]:
-    return [to_hex(WORST_TO_BEST(position)) for position in np.linspace(0, 1, num_classes)]
-
-
-def _add_legend(figure: Figure, names: list[str]) -> None:
-    """Add a legend of the predicted classes below the bars, in the order of the bars."""
-    patches = [Patch(color=color) for color in _class_colors(len(names))]
-    correct = Patch(facecolor="white", **OUTLINE)
-    labels = [*names, "correct"]
-    style.legend(
-        figure,
-        [*patches, correct],
-        labels,
-        title="predicted",
-        ncols=min(len(labels), LEGEND_CHARACTERS // (max(map(len, labels)) + 7)),
-    )

@@ -1,7 +1,6 @@
 """The style of all figures. The functions do not change matplotlib's global settings, and need no display."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -161,23 +160,6 @@ def save(figure: Figure, path: str | Path) -> Path:
     if file_format not in supported:
         raise ValueError(f"cannot save a figure as {path.name!r}; use one of the suffixes .{', .'.join(supported)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    dpi = PIXELS_WIDE / figure.get_figwidth()
-    layout = _laid_out(figure) if file_format == "png" and figure.dpi == dpi else nullcontext()
-    with replacing(path) as unfinished, layout:
-        figure.savefig(unfinished, format=file_format, dpi=dpi)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format=file_format, dpi=PIXELS_WIDE / figure.get_figwidth())
     return path
-
-
-@contextmanager
-def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay out a figure before it is saved, which avoids that matplotlib draws it twice."""
-    engine = figure.get_layout_engine()
-    if engine is None:
-        yield
-        return
-    engine.execute(figure)
-    figure.set_layout_engine(None)
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
