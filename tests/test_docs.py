@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -16,23 +15,10 @@ from tests_support import ROOT
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LOADED = re.compile(r"""<(?:link|script|img|iframe|source)\b[^>]*\s(?:href|src)=["']?([^"'\s>]+)""")  # by a browser
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 MISTAKE = re.compile(r"^\$ .*\nerror: .*$", re.MULTILINE)  # a command and its answer
 CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)(?![\w/(])")
-
-
-class Resources(HTMLParser):
-    """The addresses that a browser loads to show a page."""
-
-    def __init__(self, page: Path) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-        self.feed(page.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        address = dict(attributes).get("href" if tag == "link" else "src")
-        if tag in ("link", "script", "img", "iframe", "source", "audio", "video", "embed") and address:
-            self.addresses.append(address)
 
 
 of_the_site = pytest.mark.slow  # 5 s to build the site; `make docs` also ends at a broken link
@@ -59,7 +45,7 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for page in pages:
-        addresses = Resources(page).addresses
+        addresses = LOADED.findall(page.read_text(encoding="utf-8"))
         assert any(address.endswith(".css") for address in addresses), page
         assert not [address for address in addresses if re.match(r"([a-z]+:)?//", address)], page
     for style in site.rglob("*.css"):

@@ -2,16 +2,12 @@
 
 import ast
 import importlib
-import math
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
 from tests_support import ROOT, environment
 
@@ -44,27 +40,6 @@ def test_a_lesson_is_valid_python_and_imports_public_names(lesson: Path) -> None
     for name in own:
         package, _, exported = name.rpartition(".")
         assert exported in importlib.import_module(package).__all__, name
-
-
-def run_section(lesson: str, heading: str) -> dict[str, Any]:
-    """Return the names after the cells of a section, without those that draw."""
-    (page,) = (each.read_text(encoding="utf-8") for each in LESSONS if each.stem == lesson)
-    section = page.partition(f" {heading}\n")[2].partition("\n## ")[0]
-    cells = [cell for cell in CELL.findall(section) if "matplotlib" not in cell]
-    assert cells
-    names: dict[str, Any] = {"torch": torch}
-    for cell in cells:
-        exec(cell, names)  # noqa: S102  (the project's own pages)
-    return names
-
-
-def test_the_gradient_descent_of_lesson_5_ends_at_scikit_learns_optimum() -> None:
-    names = run_section("5-translation", "A warm-up: logistic regression")
-    regression = names["regression"]  # the section compares its probabilities and weights
-    assert np.isinf(regression.C)
-    assert names["losses"][0] == pytest.approx(math.log(3))
-    found = regression.predict_proba(names["points"])[names["is_class"] == 1]
-    assert names["losses"][-1] == pytest.approx(-np.log(found).mean(), abs=1e-7)
 
 
 @pytest.mark.slow  # half a minute of training each; the parts have tests of their own

@@ -130,11 +130,3 @@ def test_a_report_says_which_file_of_a_run_is_a_pipe(name: str, status: str, tmp
     assert run.status == status
     assert f"{name} is a named pipe, not a regular file" in run.why
     assert "is a named pipe, not a regular file" in run.why
-
-
-@pytest.mark.parametrize("name", ["config.yaml", ".hydra/hydra.yaml"])
-def test_a_report_passes_over_a_configuration_that_is_a_pipe(name: str, tmp_path: Path, caplog: Any) -> None:
-    make_special(make_run(tmp_path, "a") / name, "pipe")
-    make_run(tmp_path, "b", "optimizer.lr=0.5")
-    assert [run.keys["optimizer.lr"] for run in gather(tmp_path)] == [None, 0.5]
-    assert "is a named pipe, not a regular file" in caplog.text

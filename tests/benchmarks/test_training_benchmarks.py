@@ -72,15 +72,6 @@ def test_a_benchmark_trains_with_the_torch_settings_of_a_users_run(measured: Any
         assert settings == of_a_run
 
 
-@pytest.mark.slow  # 8 s for each; the first kind is always tested below
-@pytest.mark.parametrize("task", ["sentiment", "translation", "masked_reviews"])
-def test_loop_trains_every_kind(scripts: Scripts, sample_cache: str, task: str) -> None:
-    options = ["--pairs", "2", "--steps", "2", f"task={task}", "model=tiny", "data.source=sample", sample_cache]
-    done = scripts.run_alone("../benchmarks/loop", *options)
-    assert done.returncode == 0, done.stderr
-    assert names(done.stdout) == ["Lightning", "bare", "ratio"]
-
-
 def test_loop_compares_lightning_with_a_bare_loop(measured: Any) -> None:
     done, _ = measured("loop")
     assert names(done.stdout) == ["Lightning", "bare", "ratio"]

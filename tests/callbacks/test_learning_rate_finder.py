@@ -14,39 +14,24 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from firstlight.callbacks import learning_rate_finder
 from firstlight.callbacks.learning_rate_finder import LearningRateFinder, smoothed, suggested
 from firstlight.callbacks.reseed import ReseedEveryStep
-from firstlight.data import MaskedReviewData, PairData
 from firstlight.errors import RunError, UserError
-from firstlight.lit import MaskedLanguageModeling, MuonAdamW, Translation, one_cycle
+from firstlight.lit import MuonAdamW, one_cycle
 
 NUM_STEPS = 20
-PAIRS = [(f"a{i % 7} b{i % 5}", f"x{i % 7} y{i % 5}") for i in range(60)]
 
 
 def finder_in(folder: Path, **options: Any) -> LearningRateFinder:
     return LearningRateFinder(str(folder / "finder"), num_training_steps=NUM_STEPS, **options)
 
 
-def parts_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
+def parts_of(kind: str, request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """Return the data and a new module of a kind, with dropout, a warm-up, and for the generator two rates."""
-    schedule = partial(one_cycle, warmup_fraction=0.5, cycle_momentum=True)
-    if kind in ("classifier", "generator"):
-        bench = request.getfixturevalue("bench" if kind == "classifier" else "writer_bench")
-        data = bench.data()
-        module = bench.module(data, dropout=0.3, schedule=schedule)
-        optimizer = partial(MuonAdamW, lr=0.01, matrix_lr=0.03) if kind == "generator" else partial(torch.optim.AdamW)
-        module.optimizer_factory = optimizer
-        return data, module
-    torch.manual_seed(1)
-    options: Any = {"dim": 8, "num_heads": 2, "num_layers": 1, "dropout": 0.3, "lr": 0.02, "schedule": schedule}
-    if kind == "masked":
-        masked = MaskedReviewData(path=str(request.getfixturevalue("reviews_folder")), cache_dir=str(tmp_path))
-        return masked, MaskedLanguageModeling.for_data(masked, **options)
-    rows = "".join(json.dumps({"en": source, "de": target}) + "\n" for source, target in PAIRS)
-    (tmp_path / "pairs.jsonl").write_text(rows)
-    pairs = PairData(
-        path=str(tmp_path / "pairs.jsonl"), source_column="en", target_column="de", cache_dir=str(tmp_path)
-    )
-    return pairs, Translation.for_data(pairs, **options)
+    bench = request.getfixturevalue("bench" if kind == "classifier" else "writer_bench")
+    data = bench.data()
+    module = bench.module(data, dropout=0.3, schedule=partial(one_cycle, warmup_fraction=0.5, cycle_momentum=True))
+    optimizer = partial(MuonAdamW, lr=0.01, matrix_lr=0.03) if kind == "generator" else partial(torch.optim.AdamW)
+    module.optimizer_factory = optimizer
+    return data, module
 
 
 def trained(module: Any, data: Any, folder: Path, *callbacks: Any, steps: int = 4, **options: Any) -> dict[str, Any]:
@@ -72,21 +57,18 @@ def assert_equal(one: dict[str, Any], two: dict[str, Any]) -> None:
     assert all(torch.equal(one[name], two[name]) for name in one if name != "rates")
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("masked", "translator")]  # 1 s; nothing depends on it
-
-
-@pytest.mark.parametrize("kind", ["classifier", "generator", *SLOW])
+@pytest.mark.parametrize("kind", ["classifier", "generator"])
 def test_the_training_is_that_with_the_rate_from_the_beginning(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    data, module = parts_of(kind, request, tmp_path)
+    data, module = parts_of(kind, request)
     finder = finder_in(tmp_path)
     searched = trained(module, data, tmp_path, finder)
     rate = finder.learning_rate
     assert rate is not None
     assert 1e-6 < rate < 1
 
-    again, plain = parts_of(kind, request, tmp_path)
+    again, plain = parts_of(kind, request)
     keywords = plain.optimizer_factory.keywords
     scale = rate / keywords.get("lr", 1e-3)
     rates = {"lr": rate} | ({"matrix_lr": keywords["matrix_lr"] * scale} if "matrix_lr" in keywords else {})
@@ -102,13 +84,13 @@ def test_the_training_is_that_with_the_rate_from_the_beginning(
 def test_a_resumed_training_keeps_its_rate_and_searches_nothing(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data, module = parts_of("generator", request, tmp_path)
+    data, module = parts_of("generator", request)
     keeping = ModelCheckpoint(tmp_path, every_n_train_steps=2, save_top_k=-1, filename="{step}")
     finder = finder_in(tmp_path)
     whole = trained(module, data, tmp_path, finder, keeping)
     monkeypatch.setattr(learning_rate_finder, "RangeTest", None)
     caplog.set_level("INFO")
-    data, module = parts_of("generator", request, tmp_path)
+    data, module = parts_of("generator", request)
     resumed = finder_in(tmp_path)
     assert_equal(whole, trained(module, data, tmp_path, resumed, ckpt_path=str(tmp_path / "step=2.ckpt")))
     assert resumed.learning_rate == finder.learning_rate

@@ -103,25 +103,6 @@ def test_a_batch_in_which_no_character_begins_counts_too(writer_bench) -> None:
     assert metrics["val/bits_per_character"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_bits_of_two_vocabularies_compare_where_their_perplexities_do_not(writer_bench) -> None:
-    """Without training, n equally likely tokens of c characters have log2(n) / c bits per character."""
-    found = {}
-    for name, tokenizer in (("bytes", BYTES), ("pairs", PAIRS)):
-        data = writer_bench.data(tokenizer=tokenizer)
-        module = writer_bench.module(data)
-        for parameter in module.network.head.parameters():
-            torch.nn.init.zeros_(parameter)
-        trainer = writer_bench.trainer(Perplexity(), BitsPerCharacter())
-        (found[name],) = trainer.validate(module, datamodule=data, verbose=False)
-        tokens = len(writer_bench.ids(data, "validation")) - 1
-        characters = len(decode(data.tokenizer, writer_bench.ids(data, "validation")[1:]))
-        size = data.tokenizer.vocab_size
-        assert found[name]["val/perplexity"] == pytest.approx(size, rel=1e-4)
-        assert found[name]["val/bits_per_character"] == pytest.approx(math.log2(size) * tokens / characters, rel=1e-4)
-    assert found["bytes"]["val/perplexity"] < found["pairs"]["val/perplexity"]
-    assert found["bytes"]["val/bits_per_character"] > found["pairs"]["val/bits_per_character"]
-
-
 def test_without_a_whole_window_there_is_no_last_position(writer_bench) -> None:
     writer_bench.text = "to be or not to be, " * 2
     metrics, _, _ = measure(writer_bench, *ALL, test_fraction=0.0)

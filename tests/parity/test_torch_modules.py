@@ -7,8 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.generator.network import Generator
-from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import Block, build_block
@@ -152,11 +150,6 @@ def make_layer(norm: Norm, activation: Activation) -> nn.TransformerEncoderLayer
     return nn.TransformerEncoderLayer(DIM, HEADS, dropout=0.0, **torch_options(norm, activation))
 
 
-def make_encoder(norm: Norm, activation: Activation, *, final_norm: bool) -> nn.TransformerEncoder:
-    last = nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None
-    return nn.TransformerEncoder(make_layer(norm, activation), num_layers=3, norm=last, enable_nested_tensor=False)
-
-
 def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
     return {
         "dim": DIM,
@@ -195,48 +188,6 @@ def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
     expected.backward(direction)
     assert_close(hidden.grad, other_hidden.grad)
     assert_pairs_close(block_pairs(ours, theirs, "grad"))
-
-
-@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
-@both_activations
-@both_norms
-@pytest.mark.parametrize("final_norm", [True, False], ids=["final norm", "no final norm"])
-def test_a_generator_is_torchs_encoder_with_a_causal_mask_between_an_embedding_and_a_linear_layer(
-    final_norm: bool, norm: Norm, activation: Activation, causal: bool
-) -> None:
-    encoder = make_encoder(norm, activation, final_norm=final_norm)
-    embedding, places, head = nn.Embedding(29, DIM), nn.Embedding(QUERIES, DIM), nn.Linear(DIM, 29)
-    theirs = nn.ModuleList([encoder, embedding, places, head]).double()
-    randomize(theirs)
-    config = GeneratorConfig(
-        **make_options(norm, activation),
-        num_layers=3,
-        final_norm=final_norm,
-        positions=Positions.learned,
-        context_length=QUERIES,
-        causal=causal,
-    )
-    ours = Generator(config, vocab_size=29).double()
-
-    def pairs(what: str) -> Pairs:
-        modules = [(ours.embedding, embedding), (ours.positions.table, places), (ours.head, head)]
-        if final_norm:
-            modules.append((ours.final_norm, encoder.norm))
-        found = [pair for one, other in modules for pair in module_pairs(one, other, what)]
-        blocks = zip(ours.blocks, encoder.layers, strict=True)
-        return found + [pair for one, other in blocks for pair in block_pairs(one, other, what)]
-
-    copy_weights(pairs("data"), ours)
-    token_ids = torch.randint(0, 29, (2, QUERIES), generator=torch.Generator().manual_seed(1))
-    mask = nn.Transformer.generate_square_subsequent_mask(QUERIES, dtype=torch.float64) if causal else None
-    logits = ours(token_ids)
-    expected = head(encoder(embedding(token_ids) + places.weight, mask=mask, is_causal=causal))
-    assert_close(logits, expected)
-
-    targets = token_ids.roll(-1, dims=1)
-    for scores in (logits, expected):
-        nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten()).backward()
-    assert_pairs_close(pairs("grad"))
 
 
 def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: str) -> Pairs:

@@ -73,11 +73,10 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
     if not rows:
         return
     columns = list(rows[0])
+    cells = [[row[column] for column in columns] for row in rows]
     for logger in trainer.loggers:
         if isinstance(logger, WandbLogger):
-            logger.log_table(
-                name, columns, [[row[column] for column in columns] for row in rows], step=step_of(trainer)
-            )
+            logger.log_table(name, columns, cells, step=step_of(trainer))
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))
 
