@@ -90,7 +90,7 @@ class LearningRateFinder(Callback):
         self.min_lr, self.max_lr, self.num_training_steps = min_lr, max_lr, num_training_steps
         self.learning_rate: float | None = None
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Search the rate, and let Lightning create the optimizer and its schedule again with it."""
         if trainer.ckpt_path is not None:
             if self.learning_rate is not None:

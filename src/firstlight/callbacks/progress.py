@@ -11,12 +11,11 @@ from lightning.pytorch.callbacks import ProgressBar as LightningProgressBar
 from lightning.pytorch.trainer.states import TrainerFn
 from rich.console import RenderableType
 from rich.constrain import Constrain
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from firstlight.callbacks.checkpoint import best_and_last
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.console import is_watched, terminal
-from firstlight.lit.running_mean import TrainingLoss
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +45,7 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
         self.refresh_rate = refresh_rate
         self._is_wanted = True
         self._line: _Line | None = None
+        self._shown_at = 0.0
 
     @property
     def is_enabled(self) -> bool:
@@ -61,18 +61,16 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
         self._is_wanted = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        steps = trainer.estimated_stepping_batches
-        self._begin(_epoch(trainer), steps, trainer.global_step, unit="step ")
+        self._begin(_epoch(trainer), trainer.estimated_stepping_batches, trainer.global_step, unit="step ")
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._line is not None:
-            self._line.name(_epoch(trainer))
+            self._line.update(self._line.task_ids[0], description=_epoch(trainer))
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self._line is None or not self._line.is_due(batch_idx + 1, self.refresh_rate):
-            return
-        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-        self._line.show(trainer.global_step, None if loss is None else float(loss) * trainer.accumulate_grad_batches)
+        if self._is_due(batch_idx + 1):
+            loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+            self._show(trainer.global_step, None if loss is None else float(loss) * trainer.accumulate_grad_batches)
 
     def begin_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         self._evaluated = 0
@@ -80,14 +78,17 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         self._evaluated += 1
-        if self._line is not None and self._line.is_due(self._evaluated, self.refresh_rate):
-            self._line.show(self._evaluated)
+        if self._is_due(self._evaluated):
+            self._show(self._evaluated)
 
     def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
-        self._end()
+        if trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
+            self.on_train_start(trainer, pl_module)
+        else:
+            self._close()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._end()
+        self._close()
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._close()
@@ -96,17 +97,31 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
         self._close()
 
     def _begin(self, name: str, total: float, completed: int = 0, unit: str = "") -> None:
-        """Show another loop: the training, or within it or by itself a validation or a test."""
+        """Show another loop: the training, a validation or a test. unit: what is counted, in front of the count."""
         if self._line is None:
             if not self.is_enabled:
                 return
             self._line = _Line()
-        self._line.begin(name, total, completed, unit)
+        count = None if total in (-1, float("inf")) else int(total)
+        task = self._line.task_ids[0]
+        self._line.reset(task, description=name, total=count, completed=completed, unit=unit, facts="")
+        self._show(completed)
 
-    def _end(self) -> None:
-        """Show the loop around the one that has ended, or nothing any more."""
-        if self._line is not None and self._line.end():
-            self._close()
+    def _is_due(self, num_batches: int) -> bool:
+        """Return whether there is a line that is to be updated after this number of batches."""
+        is_late = time.perf_counter() - self._shown_at >= SECONDS_BETWEEN
+        return self._line is not None and (num_batches % self.refresh_rate == 0 or is_late)
+
+    def _show(self, completed: int, loss: float | None = None) -> None:
+        """Show how far the loop is."""
+        assert self._line is not None
+        (task,) = self._line.tasks
+        self._line.update(task.id, completed=completed)
+        speed = f"  {task.speed:,.1f}/s" if task.speed else ""
+        shown_loss = "" if loss is None else f"  loss {loss:.3f}"
+        self._line.update(task.id, facts=f"{task.fields['unit']}{_of(completed, task.total)}{speed}{shown_loss}")
+        self._line.refresh()
+        self._shown_at = time.perf_counter()
 
     def _close(self) -> None:
         if self._line is not None:
@@ -115,7 +130,7 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
 
 
 class _Line(Progress):
-    """The line of the innermost loop that runs. It vanishes at the end."""
+    """The line, with one task. It vanishes at the end."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -129,53 +144,12 @@ class _Line(Progress):
             expand=True,
             redirect_stderr=sys.stderr.isatty(),
         )
-        self.loops: list[TaskID] = []
-        self._shown_at = time.perf_counter()
+        self.add_task("", unit="", facts="")
         self.start()
 
     def get_renderable(self) -> RenderableType:
         """Return the line, which ends before the margin."""
         return Constrain(super().get_renderable(), terminal().width - MARGIN)
-
-    def begin(self, name: str, total: float, completed: int, unit: str) -> None:
-        """Show a loop in place of the one around it. unit: what is counted, in front of the count."""
-        for loop in self.loops:
-            self.update(loop, visible=False)
-        count = None if total in (-1, float("inf")) else int(total)
-        facts = unit + _of(completed, count)
-        self.loops.append(self.add_task(name, total=count, completed=completed, unit=unit, facts=facts))
-        self._draw()
-
-    def end(self) -> bool:
-        """Show the loop around the innermost one. Return whether there is none."""
-        self.remove_task(self.loops.pop())
-        if not self.loops:
-            return True
-        self.update(self.loops[-1], visible=True)
-        self._draw()
-        return False
-
-    def name(self, name: str) -> None:
-        """Name the innermost loop."""
-        self.update(self.loops[-1], description=name)
-
-    def is_due(self, num_batches: int, refresh_rate: int) -> bool:
-        """Return whether the line is to be updated after this number of batches."""
-        return num_batches % refresh_rate == 0 or time.perf_counter() - self._shown_at >= SECONDS_BETWEEN
-
-    def show(self, completed: int, loss: float | None = None) -> None:
-        """Show how far the innermost loop is."""
-        loop = self.loops[-1]
-        self.update(loop, completed=completed)
-        task = self.tasks[-1]
-        speed = f"  {task.speed:,.1f}/s" if task.speed else ""
-        shown_loss = "" if loss is None else f"  loss {loss:.3f}"
-        self.update(loop, facts=f"{task.fields['unit']}{_of(completed, task.total)}{speed}{shown_loss}")
-        self._draw()
-
-    def _draw(self) -> None:
-        self.refresh()
-        self._shown_at = time.perf_counter()
 
 
 def _of(completed: int, total: float | None) -> str:
@@ -191,7 +165,7 @@ def _epoch(trainer: Trainer) -> str:
 class ValidationLine(Callback):
     """Write a line to the log after each validation: the epoch, the step, the seconds and all validation metrics.
 
-    The line has the training loss if `TrainingLoss` has logged one since the last line.
+    The line has the training loss if one was logged since the last line.
 
     The line goes to the logger `firstlight.callbacks.progress` of the module `logging`, at the level INFO. On a
     terminal it has as many metrics as fit, the monitored one first.
@@ -218,7 +192,7 @@ class ValidationLine(Callback):
 
     def __init__(self) -> None:
         self._started_at = time.perf_counter()
-        self._losses_seen = 0
+        self._shown_loss: float | None = None
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._started_at = time.perf_counter()
@@ -228,8 +202,8 @@ class ValidationLine(Callback):
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         train_loss = trainer.callback_metrics.get("train/loss")
-        if train_loss is not None and self._is_new_training_loss(trainer):
-            metrics["train/loss"] = float(train_loss)
+        if train_loss is not None and float(train_loss) != self._shown_loss:  # it was logged since the last line
+            self._shown_loss = metrics["train/loss"] = float(train_loss)
         seconds = time.perf_counter() - self._started_at
         moment = f"epoch {trainer.current_epoch + 1}  step {trainer.global_step}  {seconds:.0f} s"
         values = {name: f"{name} {value:.4f}" for name, value in sorted(metrics.items())}
@@ -238,14 +212,6 @@ class ValidationLine(Callback):
         chosen = [name for name in first if name in values] + [name for name in values if name not in first]
         on_terminal = fitting(moment, [values[name] for name in chosen])
         log.info("%s", "  ".join([moment, *values.values()]), extra={"on_terminal": on_terminal})
-
-    def _is_new_training_loss(self, trainer: Trainer) -> bool:
-        """Return whether a training loss was logged since the last call. A module's own `train/loss` counts as new."""
-        callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-        counts = [each.times_logged for each in callbacks if isinstance(each, TrainingLoss)]
-        is_new = not counts or sum(counts) > self._losses_seen
-        self._losses_seen = sum(counts)
-        return is_new
 
 
 def fitting(line: str, parts: list[str]) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
@@ -87,22 +86,13 @@ def plot_embeddings(
         x, y = (axis_labels or {}).get(name, ("", ""))
         style.label_axes(axes, x, y, name)
         for group in present:
-            chosen = np.flatnonzero(np.asarray(groups) == group)
-            axes.plot(
-                *np.asarray(points)[chosen].T,
-                linestyle="none",
-                marker=MARKERS[group % len(MARKERS)],
-                markersize=POINT - 1,
-                color=_color(names, group),
-            )
+            marker = MARKERS[group % len(MARKERS)]
+            chosen = np.asarray(points)[np.asarray(groups) == group].T
+            axes.plot(*chosen, marker, markersize=POINT - 1, color=_color(names, group), label=names[group])
         axes.margins(0.07)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    handles = [
-        Line2D([], [], linestyle="none", marker=MARKERS[group % len(MARKERS)], color=_color(names, group))
-        for group in present
-    ]
-    style.legend(figure, handles, [names[group] for group in present], ncols=len(present))
+    style.legend(figure, *grid[0].get_legend_handles_labels(), ncols=len(present), markerscale=1.5)
     figure.draw_without_rendering()  # computes the positions of the points
     for axes, points in zip(grid, panels.values(), strict=False):
         _name_points(axes, np.asarray(points), tokens, colors)

@@ -17,10 +17,9 @@ def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
     vectors: (n, dim). Returns an array of shape (n, n).
     """
-    vectors = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit @ unit.T
+    from sklearn.metrics import pairwise  # takes a second
+
+    return np.asarray(pairwise.cosine_similarity(np.asarray(vectors, dtype=np.float64)))
 
 
 def plot_position_similarity(

@@ -85,7 +85,6 @@ class TrainingLoss(Callback):
     def __init__(self, *, every_epoch: bool = False) -> None:
         self.mean = RunningMean()
         self.every_epoch = every_epoch
-        self.times_logged = 0
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self.mean.add(
@@ -100,7 +99,6 @@ class TrainingLoss(Callback):
 
     def _log(self, trainer: Trainer, pl_module: LightningModule) -> None:
         log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
-        self.times_logged += 1
 
     def state_dict(self) -> dict[str, Any]:
         return self.mean.state_dict()
