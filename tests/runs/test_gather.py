@@ -59,15 +59,6 @@ def test_a_run_has_what_its_record_says(tmp_path: Path) -> None:
     assert (run.status, run.why) == ("finished", "")
 
 
-def test_a_record_of_an_old_version_is_enough(tmp_path: Path) -> None:
-    path = make_run(tmp_path, "a")
-    record = {key: a_record()[key] for key in ("task", "status", "metrics")}
-    (path / "metrics.json").write_text(json.dumps(record))
-    run = read(path)
-    assert run.is_counted
-    assert (run.tokens, run.compute, run.source) == (None, None, None)
-
-
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
@@ -223,17 +214,24 @@ def text(name: str, content: str) -> Callable[[Path], object]:
 
 
 CSV = "confusion_matrix/validation.csv"
+
+
+def sparse(path: Path) -> None:
+    os.truncate(path / "metrics.json", 2**31)
+
+
+def without_record(path: Path) -> None:
+    (path / "metrics.json").unlink()
+    os.utime(path / ".hydra", (0, 0))  # it began long ago
+
+
+def lines(*given: dict[str, Any]) -> Callable[[Path], object]:
+    return lambda path: write_history(path, [{"step": 1, "seconds": 1.0} | each for each in given])
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "no record": (
-        *(lambda path: ((path / "metrics.json").unlink(), os.utime(path / ".hydra", (0, 0))), "unreadable"),
-        "a is not a run folder: it has no metrics.json",
-    ),
+    "no record": (without_record, "unreadable", "a is not a run folder: it has no metrics.json"),
     "cut record": (cut("metrics.json", 101), "unreadable", "metrics.json is cut short or broken"),
-    "bytes": (
-        lambda path: (path / "metrics.json").write_bytes(b"\xff\x00"),
-        "unreadable",
-        "metrics.json is cut short or broken",
-    ),
     "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is not the record of a run"),
     "a metric of another type": (record(metrics={"val/loss": "low"}), "unreadable", "val/loss is 'low'"),
     "unknown status": (record(status="odd"), "unreadable", "status='odd' is not the status of a run"),
@@ -242,55 +240,35 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "interrupted": (record(status="interrupted", steps=13), "interrupted", "it was interrupted after 13 steps"),
     "killed": (record(status="running"), "incomplete", "killed while it ran"),
     "cut history": (cut("history.jsonl", -9), "incomplete", "history.jsonl: line 14, the last, is cut short"),
-    "history that is none": (
-        text("history.jsonl", '{"a": 1}\n'),
-        "incomplete",
-        "history.jsonl:1 has no step or no seconds",
-    ),
-    "endless step": (
-        text("history.jsonl", '{"step": 1e999, "seconds": 1.0, "val/loss": 0.3}\n'),
-        "incomplete",
-        "history.jsonl:1 has no step or no seconds",
-    ),
-    "endless metric": (
-        text("history.jsonl", f'{{"step": 1, "seconds": 1.0, "val/loss": 1{"0" * 400}}}\n'),
-        "incomplete",
-        "history.jsonl: a metric is not a number",
-    ),
+    "history that is none": (text("history.jsonl", '{"a": 1}\n'), "incomplete", "history.jsonl:1 has no step"),
+    "endless step": (lines({"step": math.inf}), "incomplete", "history.jsonl:1 has no step"),
+    "endless metric": (lines({"val/loss": 10**400}), "incomplete", "history.jsonl: a metric is not a number"),
+    "word in history": (lines({"val/loss": "low"}), "incomplete", "history.jsonl: a metric is not a number"),
     "overrides that are numbers": (
         record(overrides=[1e308]),
         "unreadable",
-        "overrides is '[1e+308]', of which not all",
-    ),
-    "word in history": (
-        text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),
-        "incomplete",
-        "history.jsonl: a metric is not a number",
+        "overrides is '[1e+308]', of which",
     ),
     "cut matrix": (cut(CSV, 80), "incomplete", CSV),
     "matrix of words": (text(CSV, "true,predicted,count\na,a,many\n"), "incomplete", f"{CSV} is cut short or broken"),
+    "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
     "texts that are a folder": (
         lambda path: (path / "samples" / "1.txt").mkdir(parents=True),
-        "incomplete",
-        "samples/1.txt",
+        *("incomplete", "samples/1.txt"),
     ),
     "too many metrics": (
         record(metrics={f"val/{i}": 0.5 for i in range(1001)}),
         *("unreadable", "metrics.json: metrics: 1,001 entries and 6,898 characters are more than the 1,000 and 50,000"),
     ),
     "too many metrics in a line": (
-        lambda path: write_history(path, [{"step": 1, "seconds": 1.0, **{f"val/{i}": 0.5 for i in range(1001)}}]),
+        lines({f"val/{i}": 0.5 for i in range(1001)}),
         *("incomplete", "history.jsonl: metrics: 1,001 entries"),
     ),
     "lines of other metrics": (
-        lambda path: write_history(path, [{"step": 1, "seconds": 1.0, "val/" + "x" * i: 0.5} for i in range(1001)]),
+        lines(*({"val/" + "x" * i: 0.5} for i in range(1001))),
         *("incomplete", "history.jsonl: sets of metrics: 1,001 entries"),
     ),
-    "a sparse record": (
-        lambda path: os.truncate(path / "metrics.json", 2**31),
-        *("unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216 that are read"),
-    ),
-    "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
+    "a sparse record": (sparse, "unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216"),
 }
 
 

@@ -1,4 +1,3 @@
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from firstlight.runs import wandb_logger
 from firstlight.runs.wandb_logger import ResumableWandbLogger, logger_options
 from tests_support import Done, Scripts
 from wandb_files import Run, no_key, read_run, runs_below
-
-STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 # --- what is left to the run ---
 
@@ -263,20 +260,6 @@ def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(finished, stage: 
     assert sum(counts.values()) == 100
     panel = finished.config[f"_wandb.visualize.{stage}/confusion_matrix_chart"]
     assert panel["panel_config"]["stringSettings"]["title"].startswith("Confusion matrix, ")
-
-
-def test_fifty_test_reviews_are_a_table(finished, reviews_folder) -> None:
-    table = finished.table("test/reviews")
-    assert table["columns"] == ["text", "stars", "prediction", *(f"p({star})" for star in STARS)]
-    assert len(table["data"]) == 50
-    lines = (reviews_folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
-    reviews = [json.loads(line) for line in lines[:50]]
-    assert [(row[0], row[1]) for row in table["data"]] == [
-        (review["text"], STARS[review["label"]]) for review in reviews
-    ]
-    for row in table["data"]:
-        assert row[2] == STARS[max(range(5), key=row[3:].__getitem__)]
-        assert sum(row[3:]) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_best_checkpoint_is_an_artifact_where_it_is_asked_for(finished, failed) -> None:

@@ -1,22 +1,28 @@
 """A sweep continues its unfinished jobs, however it was interrupted, and shows its progress."""
 
+import fcntl
 import io
 import json
 import logging
+import pickle
 import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import joblib
 import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
+from firstlight.sweeps.grid import Runner
 from firstlight.sweeps.jobs import Job, folder_name
 from firstlight.sweeps.progress import Progress, Row, best_means
 from run_folders import make_run
@@ -34,24 +40,23 @@ def two_tasks(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]
     return scripts.run("train", *grid), scripts, grid
 
 
-@pytest.fixture(scope="module")
-def one_finished(
-    tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path, tiny_training: list[str]
-) -> tuple[Path, list[str]]:
-    """The folder of a finished sweep of two jobs with its own copy of the data, and its command line."""
-    folder = tmp_path_factory.mktemp("finished")
-    shutil.copytree(reviews_folder, folder / "reviews")
-    grid = ["-m", *tiny_training[1:], "data.path=reviews", "seed=1,2", "trainer.max_steps=1", "logger=none"]
-    done = Scripts(folder).run("train", *grid)
-    assert done.returncode == 0, done.stderr
-    return folder, grid
-
-
 @pytest.fixture
-def finished(one_finished: tuple[Path, list[str]], scripts: Scripts) -> list[str]:
-    """The command line of a finished sweep in the folder of the test."""
-    folder, grid = one_finished
-    shutil.copytree(folder, scripts.folder, dirs_exist_ok=True)
+def finished(
+    made_once: Callable[[str, Callable[[Path], None]], Path],
+    scripts: Scripts,
+    reviews_folder: Path,
+    tiny_training: list[str],
+) -> list[str]:
+    """The command line of a finished sweep of two jobs with its own copy of the data, in the folder of the test."""
+    grid = ["-m", *tiny_training[1:], "data.path=reviews", "seed=1,2", "trainer.max_steps=1", "logger=none"]
+    grid += ["sweep.name='lr (new)'"]  # any name that a folder may have
+
+    def fill(folder: Path) -> None:
+        shutil.copytree(reviews_folder, folder / "reviews")
+        done = Scripts(folder).run("train", *grid)
+        assert done.returncode == 0, done.stderr
+
+    shutil.copytree(made_once("finished-sweep", fill), scripts.folder, dirs_exist_ok=True)
     return grid
 
 
@@ -131,6 +136,8 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
         (("seed=1,2,01",), "seed=1, seed=01: two jobs of the sweep are the same; remove one value"),
         (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
         (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
+        (("trainer.devices=-1", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
+        (("trainer.num_nodes=2", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
         (("dropout=interval(0,1)",), "a grid requires lists"),
         (
             ("optimized_metric=val/bleu", "seed=1,2"),
@@ -159,14 +166,21 @@ def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, 
     assert not list(tmp_path.rglob("*x*"))
 
 
-def test_another_configuration_under_the_same_name_is_refused(scripts: Scripts, finished: list[str]) -> None:
-    before = records(sweep_folder(scripts))
-    same_name = f"sweep.name={sweep_folder(scripts).name}"
-    done = scripts.run("train", *finished, same_name, "trainer.max_steps=2")
-    assert done.returncode == 2
-    message = "has a run with trainer.max_steps=1, which is 2 now; choose another sweep.name, or move the folder"
-    assert message in done.stderr
-    assert records(sweep_folder(scripts)) == before
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ([], ""),
+        (["trainer.max_steps=2"], "has a run with trainer.max_steps=1, which is 2 now; choose another sweep.name, or"),
+        (["test=true"], "is a finished run with test=False, which is True now; choose another sweep.name, or move"),
+    ],
+)
+def test_a_finished_sweep_is_not_changed_by_the_same_command_or_another_configuration(
+    changed: list[str], message: str, scripts: Scripts, finished: list[str]
+) -> None:
+    before = contents(sweep_folder(scripts))
+    done = scripts.run("train", *finished, *changed)
+    assert (done.returncode, message in done.stderr) == (2 if message else 0, True)
+    assert contents(sweep_folder(scripts)) == before
 
 
 def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:
@@ -222,6 +236,52 @@ def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts
     assert [path.name for path in folders.iterdir()] == [folder.name]
 
 
+def test_a_second_command_for_a_sweep_that_runs_is_refused(scripts: Scripts, tiny_training: list[str]) -> None:
+    folder = scripts.folder / "logs" / "sweeps" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "multirun.yaml").write_text("that of the other command")
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = scripts.run("train", "-m", *tiny_training, "seed=1,2", "sweep.name=mine")
+    assert done.returncode == 2
+    assert "another process runs this sweep; wait for it, or stop it" in done.stderr
+    assert not list(folder.glob("*/metrics.json"))
+    assert (folder / "multirun.yaml").read_text() == "that of the other command"
+
+
+class LosesItsWorkers:
+    """A launcher whose workers are killed after the first job."""
+
+    def __init__(self, first: Job, second: Job) -> None:
+        self.first, self.second = first, second
+
+    def launch(self, job_overrides: list[list[str]], initial_job_idx: int) -> Any:
+        self.first.folder.path.mkdir()
+        self.first.folder.write({"task": "stars", "status": "finished", "metrics": {"val/loss": 1.0}})
+        self.second.folder.path.mkdir()
+        self.second.folder.write({"task": "stars", "status": "running", "metrics": {}, "parameters": 7})
+        raise RuntimeError("a worker was killed")
+
+
+def test_lost_jobs_have_failed_and_finished_jobs_stay(tmp_path: Path) -> None:
+    settings = dict.fromkeys(("dropout", "context_length", "seed", "optimized_metric"), 1)
+    config = OmegaConf.create({"hydra": {"runtime": {"choices": {"task": "stars", "model": "tiny"}}}, **settings})
+    jobs = [Job((f"seed={n}",), (f"seed={n}",), RunFolder(tmp_path / f"seed-{n}"), config) for n in (1, 2, 3)]
+    runner = Runner(config, tmp_path, lambda _: LosesItsWorkers(*jobs[:2]))  # type: ignore[arg-type, return-value]
+    runner.run(jobs, 0)
+    assert list(runner.errors) == [tmp_path / "seed-2", tmp_path / "seed-3"]
+    assert [job.status for job in jobs] == ["finished", "failed", "failed"]
+    begun, record = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("seed-2", "seed-3"))
+    assert (begun["reason"], begun["parameters"]) == ("RuntimeError: a worker was killed", 7)
+    assert record["reason"] == "RuntimeError: a worker was killed"
+    assert record["overrides"] == ["seed=3"]
+
+
+def test_an_interruption_can_be_handed_from_a_worker_to_the_sweep() -> None:
+    error = pickle.loads(pickle.dumps(Interrupted(15)))  # noqa: S301  (made here)
+    assert (error.signal_number, error.exit_code, str(error)) == (15, 143, "interrupted by signal 15")
+
+
 def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts, finished: list[str]) -> None:
     file = sweep_folder(scripts) / "seed-1" / "metrics.json"
     record = json.loads(file.read_text())
@@ -231,7 +291,7 @@ def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts,
     done = scripts.run("train", *finished)
     assert done.returncode == 2
     assert re.fullmatch(
-        rf"error: \S+/seed-1 has a run with other code \(c0, now {now}\); choose another sweep.name, "
+        rf"error: .+/seed-1 has a run with other code \(c0, now {now}\); choose another sweep.name, "
         rf"or set sweep.any_code=true if the change does not affect finished jobs\n",
         done.stderr,
     )
@@ -252,7 +312,7 @@ def test_jobs_of_other_data_under_the_same_name_are_refused(scripts: Scripts, fi
     done = scripts.run("train", *finished)
     assert done.returncode == 2
     assert re.fullmatch(
-        rf"error: \S+/seed-2 has a run with other data \(fingerprint {trained_on}, now \S+\); "
+        rf"error: .+/seed-2 has a run with other data \(fingerprint {trained_on}, now \S+\); "
         rf"choose another sweep.name, or restore the data\n",
         done.stderr,
     )

@@ -1,24 +1,18 @@
 """The sweeps of conf/wandb_sweep: what a W&B agent would run, composed, checked and once run."""
 
 import copy
-import os
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import hydra
 import pytest
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.runs.folder import lower_is_better
-from tests_support import ROOT, Scripts, environment
-from wandb_files import no_key, runs_below
+from tests_support import ROOT, Scripts
 
 SWEEPS = {path.stem: path for path in sorted((CONFIG_DIR / "wandb_sweep").glob("*.yaml"))}
 DISTRIBUTIONS = {"uniform": float, "log_uniform_values": float, "int_uniform": int}
@@ -115,48 +109,6 @@ def test_hyperband_asks_at_least_three_times_in_a_run() -> None:
     assert [band / an_epoch for band in bands] == [0.5, 1.5, 4.5]  # as the file says
     assert "makes 4 per epoch" in SWEEPS["bayes_hyperband"].read_text()
     assert bands[-1] < trainer.max_epochs * an_epoch == 32
-
-
-# Its parts are tested in every run: the values of the command above, the group in
-# test_wandb.py::test_the_runs_of_a_sweep_of_wandbs_own_are_a_group, and what W&B is sent in test_loggers.py. The ids of
-# the run and the sweep are read by W&B itself.
-@pytest.mark.slow
-def test_a_job_of_an_agent_is_a_run_of_the_sweep(tmp_path: Path, reviews_folder: Path) -> None:
-    """The command itself, with less to do; the agent's environment as wandb_agent.py sets it."""
-    sweep = sweep_of("bayes_hyperband")
-    point = points_of(sweep)[0]
-    parameters: dict[str, Any] = {"wandb_version": 1} | {name: {"value": value} for name, value in point.items()}
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(parameters))
-    agent = {"WANDB_SWEEP_ID": "7wx23k", "WANDB_RUN_ID": "q1b5", "WANDB_PROJECT": sweep["project"]}
-    agent |= {"WANDB_SWEEP_PARAM_PATH": str(tmp_path / "config.yaml")}
-    less = ["trainer.max_epochs=1", "trainer.limit_train_batches=4", "trainer.limit_val_batches=1"]
-    less += ["data.batch_size=20", f"data.path={reviews_folder}", f"paths.log_dir={tmp_path}/logs"]
-    less += ["++callbacks.confusion_matrix=null", "trainer.accelerator=cpu", "hydra.run.dir=${paths.log_dir}/job"]
-    path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        [*command_of(sweep, point), *less],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment() | no_key(tmp_path) | agent | path,
-    )
-    assert done.returncode == 0, done.stderr
-    (run,) = runs_below(tmp_path / "logs")
-    (told,) = run.all("run")
-    assert (told["run_id"], told["sweep_id"], told["run_group"]) == ("q1b5", "7wx23k", "7wx23k")
-    assert told["project"] == "firstlight"
-    assert [step for step, _ in run.history(sweep["metric"]["name"])] == [0, 1, 2, 3]  # hyperband's four an epoch
-    config = run.config
-    assert (config["task"], config["model_name"]) == ("sentiment", point["model"])
-    assert {name: config[name] for name in ("dropout", "context_length")} == {
-        name: point[name] for name in ("dropout", "context_length")
-    }
-    assert config["optimizer"]["lr"] == point["optimizer.lr"]
-    assert config["schedule"]["warmup_steps"] == point["schedule.warmup_steps"]
-    assert run.metrics["status"] == "finished"
-    assert not any(name.startswith("test/") for name in run.metrics["metrics"])
-    assert [end.get("exit_code", 0) for end in run.all("exit")] == [0]
 
 
 @pytest.mark.parametrize("override", ["wandb_sweep=grid", "+wandb_sweep=grid"])
