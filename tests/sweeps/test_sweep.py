@@ -177,10 +177,11 @@ def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, 
 def test_a_finished_sweep_is_not_changed_by_the_same_command_or_another_configuration(
     changed: list[str], message: str, scripts: Scripts, finished: list[str]
 ) -> None:
-    before = contents(sweep_folder(scripts))
+    job = sweep_folder(scripts) / "seed-2"
+    before = contents(job)
     done = scripts.run("train", *finished, *changed)
     assert (done.returncode, message in done.stderr) == (2 if message else 0, True)
-    assert contents(sweep_folder(scripts)) == before
+    assert contents(job) == before
 
 
 def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:
