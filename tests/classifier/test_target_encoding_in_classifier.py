@@ -75,7 +75,7 @@ def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_pat
     few = data.rows("train")
     assert len(few) == 7
     judged = judge(loaded, data, "train")
-    none = loaded.probabilities(data.source.texts("text", judged.rows.tolist()))
+    none = loaded.probabilities(data.source.texts(["text"], judged.rows.tolist()))
     is_changed = (abs(judged.probabilities - none) > 1e-6).any(axis=1)
     assert set(judged.rows[is_changed]) <= set(few)
     assert is_changed.any()

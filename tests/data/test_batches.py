@@ -93,12 +93,6 @@ def test_starting_in_the_middle_gives_the_batches_of_an_uninterrupted_training(m
     assert taken(make(start=start)) == uninterrupted(6, make)[start : start + len(make())]
 
 
-def test_a_start_is_used_once():
-    batches = training(start=6)
-    list(batches)
-    assert taken(batches) == uninterrupted(1)
-
-
 @pytest.mark.parametrize("world_size", [2, 3, 5])
 @MAKERS
 def test_processes_share_the_batches_of_one_process_with_as_many_times_the_batch_size(make, world_size):
@@ -154,12 +148,6 @@ def test_sampling_by_weight_balances_classes():
     assert set(drawn.tolist()) == set(ROWS.tolist())
 
 
-def test_a_pass_of_weighted_sampling_is_as_long_as_any_other_and_can_be_taken_up():
-    weights = np.arange(1, 104, dtype=float)
-    assert sum(map(len, taken(training(weights=weights)))) == 103
-    assert taken(training(weights=weights, start=8)) == uninterrupted(2, weights=weights)[8:23]
-
-
 # --- batches of equally many tokens ---
 
 
@@ -175,14 +163,6 @@ def test_a_batch_is_as_full_as_the_next_longer_row_allows():
 
 def test_rows_without_tokens_take_the_room_of_one():
     assert sorted(map(len, by_tokens(lengths=np.zeros(103, dtype=int), tokens=25))) == [3, 25, 25, 25, 25]
-
-
-def test_the_row_that_comes_twice_for_the_processes_makes_no_batch_too_large():
-    """The repeated row is the longest one, since a longer row than expected would overfill the next batch."""
-    batches = by_tokens(ROWS[:5], np.array([2, 2, 1, 1, 1]), tokens=2, world_size=2)
-    for epoch in range(23):
-        for batch in batches.epoch_batches(epoch):
-            assert padded_tokens(batch.tolist(), np.array([2, 2, 1, 1, 1])) <= 4
 
 
 @given(
@@ -232,13 +212,6 @@ def test_a_loader_reads_its_position_off_the_training_whenever_it_starts():
     expected = uninterrupted(4)
     for position in (0, 4, 21):  # the loader calls it
         assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]
-
-
-def test_a_loader_keeps_no_position_of_its_own():
-    loader = ResumableLoader(Rows(np.arange(1200)), training(), lambda: 0)
-    assert loader.state_dict() == {"position": "global_step"}
-    loader.load_state_dict({"position": "elsewhere"})
-    assert [batch.rows.tolist() for batch in loader] == uninterrupted(1)
 
 
 def test_a_batch_of_rows_knows_its_longest_row_and_its_tokens():

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,7 +257,7 @@ def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
 def test_parquet_that_does_not_fit_keeps_the_reason() -> None:
     """A Python file whose write fails may make pyarrow abort the process."""
     with pytest.raises(OSError, match="No space left") as error:
-        hub._write_parquet(Table, Path("/dev/full"))
+        hub.write_parquet(Table, Path("/dev/full"))
     assert error.value.errno == errno.ENOSPC
 
 
@@ -329,15 +328,6 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     finally:
         living.kill()
         living.communicate()
-
-
-def test_what_an_earlier_version_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    old, new = tmp_path / f"{cache.TEMPORARY}old", tmp_path / f"{cache.TEMPORARY}new"
-    for folder, hours in ((old, 25), (new, 1)):
-        folder.mkdir()
-        os.utime(folder, (time.time() - hours * 3600,) * 2)
-    cache.provide(tmp_path / "kept", lambda made: (made / "file").write_text("whole"), "Making")
-    assert sorted(tmp_path.iterdir()) == sorted([new, tmp_path / "kept"])
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])

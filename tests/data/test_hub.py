@@ -306,12 +306,6 @@ def test_without_a_network_the_newest_mirror_is_used_and_named(hub, find, find_c
         assert found["seconds"] < 8
 
 
-def test_a_split_that_the_data_set_does_not_have_is_taken_out_of_training(hub, find, tmp_path):
-    revision = hub.publish("own/training", {"train.jsonl": lines(105, "good")})
-    assert find(hub="own/training")["rows"] == 105
-    assert mirrored(tmp_path, "own/training") == [f"{revision}/SHA256SUMS", f"{revision}/train.parquet"]
-
-
 def test_local_data_asks_nobody(find, tmp_path):
     for path in (tmp_path / "data" / "amazon_reviews", tmp_path / "mine"):
         path.mkdir(parents=True)
@@ -332,14 +326,6 @@ def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
     assert re.match(r'source="hub": the Hub does not answer \(.+\); try again, or set path', found["message"])
     assert found["seconds"] < 8
     assert list(tmp_path.glob("cache/hub/*")) == []
-
-
-def test_without_a_network_and_a_mirror_auto_is_the_sample_with_a_warning(find_cut_off):
-    found = find_cut_off(hub="own/unseen", source="auto")
-    assert found["source"] == "sample"
-    assert "WARNING:firstlight.data.sources:The data amazon_reviews was not found" in found["log"]
-    assert "GENERATED SAMPLE" in found["log"]
-    assert found["seconds"] < 8
 
 
 def test_a_hub_that_never_answers_is_given_up_after_a_few_seconds(hub, find):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from firstlight.data import ReviewData, sources
+from firstlight.data import sources
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, SAMPLES, find_source, read_sample
 from firstlight.errors import UserError
@@ -75,16 +75,6 @@ def test_a_movie_is_a_review_of_the_same_split_with_its_side() -> None:
     for split, rows in movies.items():
         stars = {row["text"]: row["label"] + 1 for row in reviews[split]}
         assert {(stars[row["text"]], row["label"]) for row in rows} == {(1, 0), (2, 0), (4, 1), (5, 1)}
-
-
-def test_a_column_that_the_sample_does_not_have_is_one_line(tmp_path: Path) -> None:
-    columns = ["premise", "conclusion"]
-    data = ReviewData(
-        source="sample", sample="entailment", text_column=columns, labels="classes", cache_dir=str(tmp_path)
-    )
-    message = r"^sample train:1: the column 'conclusion' does not exist; .*'data.text_column=\[premise,hypothesis\]'$"
-    with pytest.raises(UserError, match=message):
-        data.prepare_data()
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "changed"])

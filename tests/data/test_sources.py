@@ -8,8 +8,6 @@ from firstlight.data import hub
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.errors import UserError
-from firstlight.files.rows import Row
-from tests_support import shorten_sample
 
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 
@@ -42,7 +40,7 @@ def make(working_folder: Path) -> FolderMaker:
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
+    def mirror(dataset_id: str, cache_dir: Path) -> Path:
         raise hub.UnreachableError("no route to host")
 
     monkeypatch.setattr(hub, "mirror", mirror)
@@ -52,11 +50,11 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(make: FolderMaker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """The requests to a Hub that has every data set."""
     requests: list[tuple[str, Path]] = []
-    mirrored = make("mirrored", "train", "validation")
+    mirrored = make("mirrored/5eed", "train", "validation")
 
-    def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
+    def mirror(dataset_id: str, cache_dir: Path) -> Path:
         requests.append((dataset_id, cache_dir))
-        return hub.Mirror(mirrored, dataset_id, "5eed")
+        return mirrored
 
     monkeypatch.setattr(hub, "mirror", mirror)
     return requests
@@ -126,13 +124,6 @@ def test_local_is_never_anything_else(make, asked):
     assert asked == []
 
 
-def test_hub_is_never_a_sample(make, no_hub):
-    make("data/amazon_reviews")
-    message = r"data.source=hub: the Hub does not answer \(no route to host\); try again, or set data.path"
-    with pytest.raises(UserError, match=message):
-        find(source=SourceKind.hub)
-
-
 # --- data.path ---
 
 
@@ -181,12 +172,6 @@ def test_a_url_is_refused_with_a_remedy(asked, url):
     assert asked == []
 
 
-def test_a_path_can_be_checked_before_anything_is_read(make):
-    make("mine")
-    for path in (None, "mine", "mine/train.jsonl", "own/reviews"):
-        check_path(path, SourceKind.auto)
-
-
 def test_a_missing_path_is_answered_with_its_look_alike(make):
     make("data/opinions", "opinions")
     for check in (lambda path: check_path(path, SourceKind.auto), check_path):
@@ -204,23 +189,6 @@ def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
 
 
 # --- the rows of a source ---
-
-
-def test_rows_of_files_come_with_their_lines_and_the_columns_asked_for(make):
-    make("mine", content='{"id": 1, "text": "Good.", "label": 4}\n\n{"id": 2, "text": "Bad.", "label": 0}\n')
-    source = find_source(ReviewOptions(path="mine"))
-    assert list(source.rows("test", ["text"])) == [Row(1, {"text": "Good."}), Row(3, {"text": "Bad."})]
-    assert source.place("test", 3) == "mine/test.jsonl:3"
-
-
-def test_rows_of_the_sample_are_numbered(monkeypatch):
-    shorten_sample(monkeypatch, {"train": 11, "validation": 3, "test": 5})
-    source = find_source(ReviewOptions(source=SourceKind.sample))
-    assert source.splits == ["train", "validation", "test"]
-    rows = list(source.rows("test", ["text", "label"]))
-    assert [row.line for row in rows] == [1, 2, 3, 4, 5]
-    assert all(row.values.keys() == {"text", "label"} for row in rows)
-    assert source.place("test", 5) == "sample test:5"
 
 
 # --- fingerprints ---

@@ -76,16 +76,6 @@ def test_windows_drawn_from_the_middle_are_those_of_an_uninterrupted_training(st
     assert taken(begun) == taken(drawn())  # a start is used once
 
 
-@WORLD_SIZES
-def test_processes_draw_the_windows_of_one_process_with_as_many_times_the_batch_size(world_size):
-    whole = drawn(size=SIZE * world_size, start=4)
-    shares = [drawn(rank=rank, world_size=world_size, start=4) for rank in range(world_size)]
-    assert {len(share) for share in shares} == {len(whole)} == {LENGTH // (CONTEXT * SIZE * world_size)}
-    for batch, *parts in zip(taken(whole), *map(taken, shares), strict=True):
-        assert sorted(chain(*parts)) == sorted(batch)
-        assert {len(part) for part in parts} == {SIZE}
-
-
 # --- shuffled documents ---
 
 
@@ -122,18 +112,6 @@ def test_the_order_of_documents_depends_on_the_seed_and_the_epoch_and_on_nothing
     assert np.array_equal(windows_of_epoch(shuffled(), 3), first)
     assert not np.array_equal(windows_of_epoch(shuffled(), 4), first)
     assert not np.array_equal(windows_of_epoch(shuffled(seed=12), 3), first)
-
-
-def uninterrupted(epochs: int, **options) -> list[list[list[int]]]:
-    batches = shuffled(**options)
-    return [batch.tolist() for epoch in range(epochs) for batch in batches.epoch_batches(epoch)]
-
-
-@STARTS
-def test_shuffled_documents_can_be_taken_up_in_the_middle(start):
-    per_epoch = len(shuffled())
-    assert per_epoch == len(taken(shuffled())) == len(shuffled().epoch_batches(1)) == 7
-    assert taken(shuffled(start=start)) == uninterrupted(8)[start : start + per_epoch]
 
 
 @WORLD_SIZES

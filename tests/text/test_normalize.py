@@ -77,12 +77,3 @@ def test_every_assigned_character_is_simplified_as_defined():
 )
 def test_words_and_marks_keep_single_letters_and_punctuation_and_drop_tags(text, expected):
     assert words_and_marks(text) == expected
-
-
-@given(TEXTS)
-@settings(deadline=None)
-def test_the_words_are_among_the_words_and_marks(text):
-    marks = words_and_marks(text)
-    assert [word for word in marks if len(word) > 1 and re.fullmatch(r"\w+", word)] == words(
-        re.sub("<[^<>]{1,20}>", " ", text)
-    )

@@ -41,9 +41,3 @@ def test_texts_followed_by_others_are_all_of_them_in_order(first, second):
     assert [row.tolist() for row in both] == first + second
     assert both.lengths.tolist() == [len(text) for text in first + second]
     assert (both.ids.dtype, both.offsets.dtype) == (np.int32, np.int64)
-
-
-def test_what_is_made_of_texts_leaves_them_alone(rows):
-    changed = rows.select(np.array([2, 0])).followed_by(rows)
-    changed.ids[:] = 1
-    assert [row.tolist() for row in rows] == [[2, 3, 5], [], [7]]

@@ -17,7 +17,6 @@ from firstlight.text.text_tokenizers import (
     WordText,
     decode,
     first_id,
-    writer_of,
 )
 from firstlight.text.tokenizers import (
     PAD_ID,
@@ -121,12 +120,6 @@ def test_a_character_is_written_when_it_is_whole_and_replaced_if_it_never_is():
     assert interrupted.write(first) + interrupted.write(*encode(alone, "a")) + interrupted.end() == "\ufffda"
 
 
-def test_what_is_found_often_is_one_token():
-    assert byte_pairs.vocab_size == SIZE
-    assert len(encode(byte_pairs, "the cat")) == 2
-    assert [byte_pairs.words[i] for i in encode(byte_pairs, "the cat")] == ["the", "Ġcat"]
-
-
 def test_the_vocabulary_is_as_large_as_asked_or_as_the_text_has_pairs():
     assert BytePairTokenizer.train(["ab"], 1009).vocab_size == 256  # no pair is found twice
     assert BytePairTokenizer.train(["ab ab"], 1009).vocab_size == 257
@@ -194,16 +187,6 @@ def test_an_unknown_word_is_read_and_never_written(words):
     assert encode(tokenizer, "the dog") == [words.words.index("the"), UNKNOWN_ID]
     assert (tokenizer.unknown_id, list(tokenizer.unwritten)) == (UNKNOWN_ID, [UNKNOWN_ID])
     assert tokenizer.characters_per_token() is None
-
-
-@pytest.mark.parametrize("tokenizer", [characters, byte_pairs, text_words], ids=["characters", "byte pairs", "words"])
-def test_what_keeps_every_character_writes_by_itself(tokenizer):
-    assert writer_of(tokenizer) is tokenizer
-
-
-def test_words_are_those_of_the_tokenizer(words):
-    tokenizer = writer_of(words)
-    assert (tokenizer.words, tokenizer.to_json()) == (words.words, words.to_json())
 
 
 # --- read back ---

@@ -87,11 +87,6 @@ def test_a_minimum_that_no_word_reaches_is_refused():
 # --- subwords ---
 
 
-def test_a_frequent_word_is_one_subword_and_a_rare_one_several(subword_tokenizer):
-    assert subword_tokenizer.tokens("lower") == ["lower"]
-    assert len(subword_tokenizer.tokens("wrest")) > 1
-
-
 def test_subwords_spell_their_words(subword_tokenizer):
     tokens = subword_tokenizer.tokens("Newest, slow... nestor wolt!")
     assert " ".join(tokens).replace(" ##", "") == "newest slow nestor wolt"
@@ -128,12 +123,6 @@ def tokenizer(request) -> Tokenizer:
 
 def test_entities_are_read_as_the_characters_they_stand_for(tokenizer):
     assert tokenizer.encode("tea&amp;quot;low&lt;good") == tokenizer.encode('tea"low<good')
-
-
-def test_a_tokenizer_comes_back_from_its_json(tokenizer):
-    again = Tokenizer.from_json(tokenizer.to_json())
-    assert (again.kind, again.words) == (tokenizer.kind, tokenizer.words)
-    assert again.encode("The lower café, zyzzyva") == tokenizer.encode("The lower café, zyzzyva")
 
 
 @given(text=st.text(st.one_of(LETTERS, st.sampled_from("lowernst"))))

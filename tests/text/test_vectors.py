@@ -141,11 +141,6 @@ def test_a_row_without_counts_or_with_equal_ones_becomes_zero():
     assert np.isfinite(vectors).all()
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_words_that_all_stand_beside_the_same_words_equally_often_become_zeros(count):
-    assert not principal_components(csr_array(np.full((7, 7), float(count))), 3).any()
-
-
 def test_more_components_than_there_are_directions_are_zero_and_the_same_every_time():
     counts = np.zeros((31, 31))
     counts[2, 3] = counts[3, 2] = counts[5, 7] = counts[7, 5] = 1  # only four words have counts

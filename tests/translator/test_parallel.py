@@ -29,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The requests to a Hub that does not answer."""
     requests: list[str] = []
 
-    def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
+    def mirror(dataset_id: str, cache_dir: Path) -> Path:
         requests.append(dataset_id)
         raise hub.UnreachableError("no route to host")
 

@@ -12,7 +12,6 @@ import logging
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from firstlight.errors import RunError, UserError, is_disk_full
 from firstlight.files.atomic import sync
+from firstlight.files.regular import regular
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,6 @@ CHECKSUMS = "SHA256SUMS"
 TEMPORARY = ".writing-"
 LOCK = "lock"  # a file in a temporary folder, locked by the process that writes the folder
 TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)  # the errors of a rename to a name that exists
-A_DAY = 24 * 60 * 60.0
 
 
 def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
@@ -66,10 +65,8 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
     except Exception as error:
         if not is_disk_full(error):
             raise
-        raise RunError(
-            f"{folder.parent}: the disk is full ({error}); free some space, or set data.cache_dir to a folder on "
-            "another disk"
-        ) from error
+        problem = f"{folder.parent}: the disk is full ({error})"
+        raise RunError(f"{problem}; free some space, or set data.cache_dir to a folder on another disk") from error
 
 
 def damage(folder: Path) -> str | None:
@@ -80,25 +77,16 @@ def damage(folder: Path) -> str | None:
     try:
         if not folder.is_dir():
             return "it is not a folder"
-        if not (folder / CHECKSUMS).is_file():
-            return f"it has no {CHECKSUMS}"
-        lines = (folder / CHECKSUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = regular(folder / CHECKSUMS).read_text(encoding="utf-8", errors="replace").splitlines()
         listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-        found = _files(folder)
-        if missing := listed.keys() - found:
-            return f"{min(missing)!r} is missing"
-        if foreign := found - listed.keys():
-            return f"{min(foreign)!r} is not listed in {CHECKSUMS}"
         if not listed:
             return f"{CHECKSUMS} is empty"
-        for name in sorted(found):
-            if not (folder / name).is_file():  # reading a pipe would block
-                return f"{name!r} is not a file"
-            if _digest(folder / name) != listed[name]:
+        for name in sorted(listed.keys() | _files(folder)):
+            if name not in listed or _digest(folder / name) != listed[name]:
                 return f"{name!r} has changed since it was written"
     except PermissionError:
         raise
-    except OSError as error:  # the disk fails, or another process is replacing the folder
+    except OSError as error:  # a file is missing, the disk fails, or another process is replacing the folder
         return str(error)
     return None
 
@@ -128,7 +116,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -183,9 +171,5 @@ def _remove_stale(parent: Path) -> None:
             with (path / LOCK).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
-        except FileNotFoundError:  # no lock yet, being removed, or written by an earlier version
-            with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > A_DAY:
-                    shutil.rmtree(path, ignore_errors=True)
-        except OSError:  # in use, owned by another user, or on a disk without locks
+        except OSError:  # being made or removed, in use, owned by another user, or on a disk without locks
             continue

@@ -2,7 +2,6 @@
 
 import io
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +19,26 @@ class UnreachableError(ConnectionError):
     """Raised if the Hub did not answer."""
 
 
-@dataclass(frozen=True)
-class Mirror:
-    """A local copy of one revision of a data set, with files such as train.parquet."""
+def mirror(dataset_id: str, cache_dir: Path) -> Path:
+    """Return a local copy of the newest revision of a data set, a folder that the revision names.
 
-    folder: Path
-    dataset_id: str
-    revision: str
-
-
-def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
-    """Return a local copy of the newest revision of a data set. It is downloaded unless the cache has it.
-
-    Without a network, the newest revision in the cache is used. Raises UnreachableError if the cache has none, and
-    UserError if the Hub has no such data set.
+    It is downloaded unless the cache has it. Without a network, the newest undamaged revision in the cache is used.
+    Raises UnreachableError if the cache has none, and UserError if the Hub has no such data set.
     """
     home = cache_dir / "hub" / dataset_id.replace("/", "--")
     try:
         revision = _newest_revision(dataset_id)
     except UnreachableError:
-        kept = _undamaged(home)
-        if not kept:
-            raise
-        log.warning("The Hub does not answer; using the cached copy of %s, revision %s", dataset_id, kept[-1].name)
-        return Mirror(kept[-1], dataset_id, kept[-1].name)
-    cache.provide(
-        home / revision,
-        lambda new: _download(dataset_id, revision, new),
-        f"Downloading {dataset_id}, revision {revision}, from the Hub",
-    )
-    return Mirror(home / revision, dataset_id, revision)
-
-
-def _undamaged(home: Path) -> list[Path]:
-    """Return the undamaged revisions of a data set in the cache, the newest one last."""
-    kept = []
-    for folder in sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime):
-        if problem := cache.damage(folder):
-            log.warning("%s is damaged (%s); it is not used", folder, problem)
-        else:
-            kept.append(folder)
-    return kept
+        for folder in sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime, reverse=True):
+            if problem := cache.damage(folder):
+                log.warning("%s is damaged (%s); it is not used", folder, problem)
+                continue
+            log.warning("The Hub does not answer; using the cached copy of %s, revision %s", dataset_id, folder.name)
+            return folder
+        raise
+    doing = f"Downloading {dataset_id}, revision {revision}, from the Hub"
+    cache.provide(home / revision, lambda new: _download(dataset_id, revision, new), doing)
+    return home / revision
 
 
 def _newest_revision(dataset_id: str) -> str:
@@ -99,10 +77,11 @@ def _download(dataset_id: str, revision: str, folder: Path) -> None:
     if not known:
         raise UserError(f"{dataset_id} has no split train, validation or test; its splits are {', '.join(splits)}")
     for name, split in known.items():
-        _write_parquet(split, folder / f"{name}.parquet")
+        write_parquet(split, folder / f"{name}.parquet")
 
 
-def _write_parquet(split: Any, path: Path) -> None:
+def write_parquet(split: Any, path: Path) -> None:
+    """Write a split of `datasets`. Raises OSError if the disk is full."""
     with _Sink(path.open("wb", buffering=0)) as file:
         split.to_parquet(file)
     if file.error is not None:

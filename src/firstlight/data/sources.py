@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from firstlight.data import hub
 from firstlight.data.options import SourceKind
@@ -85,7 +85,7 @@ class Source:
         return iter(read_sample(path)) if self.kind is SourceKind.sample else read_text(path)
 
     def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
-        """Return the texts of some rows, read again; for two columns, the two texts with ||| between them.
+        """Return the texts of some rows, read again, with ||| between those of several columns.
 
         rows: their numbers, counted through all splits.
         """
@@ -94,13 +94,11 @@ class Source:
 
     def values(self, columns: Sequence[str], rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the values of some rows in some columns, read again. rows: as in `texts`."""
-        place_of = {int(row): place for place, row in enumerate(rows)}
-        found: list[tuple[str, ...]] = [()] * len(place_of)
+        wanted = set(map(int, rows))
         stream = (row.values for split in self.splits for row in self.rows(split, columns))
-        for number, values in enumerate(islice(stream, max(place_of, default=-1) + 1)):
-            if number in place_of:
-                found[place_of[number]] = tuple(values[column] for column in columns)
-        return found
+        read = enumerate(islice(stream, max(wanted, default=-1) + 1))
+        found = {number: tuple(values[column] for column in columns) for number, values in read if number in wanted}
+        return [found[int(row)] for row in rows]
 
     def place(self, split: str, line: int) -> str:
         """Return the place of a row for an error message: file and line."""
@@ -116,20 +114,11 @@ def read_sample(path: Path) -> list[str]:
         raise UserError(f"{path}: the file of the sample is damaged ({error}); install firstlight again") from error
 
 
-class SourceOptions(Protocol):
-    """The options that name a source; the fields are those of `TextOptions`."""
-
-    source: SourceKind
-    name: str
-    hub: str
-    path: str | None
-    cache_dir: str
-
-
-def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: str = "train") -> Source:
+def find_source(options: Any, *, sample: str = "reviews", only_split: str = "train") -> Source:
     """Return the source that the options name. Raises UserError.
 
-    sample: the generated sample, one of GENERATED; only_split: the split of a single file.
+    options: `TextOptions`, or others with the same fields; sample: the generated sample, one of GENERATED; only_split:
+    the split of a single file.
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
@@ -157,9 +146,8 @@ def named_source(
     except hub.UnreachableError as error:
         server = "the Hub" if key == "hub" else address
         if options.source is SourceKind.hub:
-            raise UserError(
-                f"data.source=hub: {server} does not answer ({error}); try again, or set data.path"
-            ) from error
+            problem = f"data.source=hub: {server} does not answer ({error})"
+            raise UserError(f"{problem}; try again, or set data.path") from error
         log.warning(SAMPLE_WARNING, options.name, server)
         return _sample(sample)
 
@@ -180,7 +168,7 @@ def check_path(path: str | None, source: SourceKind = SourceKind.local) -> None:
         raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
 
 
-def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
+def _from_path(options: Any, path: str, only_split: str) -> Source:
     check_path(path, options.source)
     local = Path(path)
     if options.source is SourceKind.hub or not local.exists():
@@ -220,20 +208,16 @@ def _folder(folder: Path) -> Source:
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
     copy = hub.mirror(dataset_id, cache_dir)
-    files = dataset_files(copy.folder)
-    return Source(SourceKind.hub, f"{dataset_id}@{copy.revision}", hash_of(files), files=files)
+    files = dataset_files(copy)
+    return Source(SourceKind.hub, f"{dataset_id}@{copy.name}", hash_of(files), files)
 
 
 def _sample(name: str) -> Source:
     text = SAMPLES / f"{name}.txt.bz2"
     splits = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(SPLITS.values())}
     files = {TEXT: text} if text.is_file() else splits
-    return Source(SourceKind.sample, GENERATED[name], sample_fingerprint(name), files)
-
-
-def sample_fingerprint(name: str) -> str:
-    """Return the fingerprint of a sample, which depends on its name and its version."""
-    return hashlib.sha256(GENERATED[name].encode()).hexdigest()[:16]
+    fingerprint = hashlib.sha256(GENERATED[name].encode()).hexdigest()[:16]
+    return Source(SourceKind.sample, GENERATED[name], fingerprint, files)
 
 
 def hash_of(files: dict[str, Path]) -> str:

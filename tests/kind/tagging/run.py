@@ -46,7 +46,7 @@ class TaggerRun(PredictingRun):
 
     def some_text(self, data: TagData) -> str:
         rows = data.rows(SPLIT)
-        return data.source.texts("text", rows[[first_drawable(data.lengths(rows))]].tolist())[0]
+        return data.source.texts(["text"], rows[[first_drawable(data.lengths(rows))]].tolist())[0]
 
     def made_up_text(self) -> str:
         return "the dog sees a cat"
