@@ -1,6 +1,7 @@
 """Baseline of the classifiers: logistic regression on TF-IDF features of words and word pairs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,8 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
-from firstlight.kind.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
-from firstlight.kind.data_changes import changed_options
+from firstlight.kind.baseline import SPLITS, Fitted, best_of, say_choice
+from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say
 from firstlight.text.normalize import words
@@ -65,8 +66,8 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
         _save(found, folder, "test")
         return _metrics(found, "test")
 
-    def other(elsewhere: OtherData) -> dict[str, float]:
-        read = _opened(data, elsewhere)
+    def other(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> dict[str, float]:
+        read = _opened(data, changed_options(saved, ReviewOptions, changes, log_dir), changes.only_split)
         found = _judged(models[chosen], vectorizer.transform(_texts(read, "test")), read, "test")
         _save(found, folder, "other")
         return _metrics(found, "other")
@@ -92,11 +93,10 @@ def references(data: ReviewData) -> dict[str, dict[str, float]]:
     }
 
 
-def _opened(data: ReviewData, elsewhere: OtherData) -> ReviewData:
+def _opened(data: ReviewData, options: ReviewOptions, only_split: str) -> ReviewData:
     """Return other data with the classes of this data. Raises UserError if its test split has no targets."""
-    options: ReviewOptions = changed_options(elsewhere.data, ReviewOptions, elsewhere.changes, elsewhere.log_dir)
     other = ReviewData(**vars(options))
-    other.only_split = elsewhere.changes.only_split
+    other.only_split = only_split
     other.read_as(data.reading())
     other.setup("test")
     if not other.has_split("test"):

@@ -15,7 +15,7 @@ from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.checks import compose_task
 from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.kind.baseline import Fitted, OtherData
+from firstlight.kind.baseline import Fitted
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS
@@ -121,8 +121,7 @@ def _measure(
     record["references"] = fitted.references()
     if options.other.given():
         assert fitted.other is not None
-        other = OtherData(plain(config)["data"], options.other, options.log_dir)
-        record["metrics"] |= fitted.other(other)
+        record["metrics"] |= fitted.other(plain(config)["data"], options.other, options.log_dir)
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
 
 

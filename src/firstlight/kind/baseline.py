@@ -16,22 +16,14 @@ Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
-class OtherData:
-    """Data on which a fitted model is measured too. data: the options of the task's data; log_dir: has the cache."""
-
-    data: dict[str, Any]
-    changes: DataChanges
-    log_dir: Path
-
-
-@dataclass(frozen=True)
 class Fitted:
     """Baseline with a chosen candidate.
 
     parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
     candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
     not read before. references: function that returns the metrics of simpler models by their name, such as
-    `largest_class`. other: function that measures other data; None if the kind of the data has no such function.
+    `largest_class`. other: function from the options of the task's data, their changes and the folder of the cache to
+    the metrics of other data; None if the kind of the data has no such function.
     """
 
     parameters: int
@@ -40,7 +32,7 @@ class Fitted:
     validation: dict[str, float]
     test: Callable[[], dict[str, float]]
     references: Callable[[], dict[str, dict[str, float]]] = dict
-    other: Callable[[OtherData], dict[str, float]] | None = None
+    other: Callable[[dict[str, Any], DataChanges, Path], dict[str, float]] | None = None
 
 
 def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
