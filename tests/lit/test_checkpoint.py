@@ -224,9 +224,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(saved, kind: str, monkeypat
         if kind == "overlapping":  # many names for the same bytes
             archive.filelist += [copy.copy(archive.filelist[0]) for _ in range(300)]
     monkeypatch.setattr(zipfile.ZipFile, "testzip", lambda _: pytest.fail("it was unpacked"))
-    with pytest.raises(
-        UserError, match="is damaged in its list of parts, which are larger than the file; use the run's"
-    ):
+    with pytest.raises(UserError, match="is damaged in its list of parts, which are larger than the file; use the"):
         read_checkpoint(saved)
 
 
@@ -245,10 +243,8 @@ class Trap:
 
 def traps(folder: Path, sprung: Path) -> dict[str, Path]:
     """Return files in all formats of torch that run code when they are unpickled."""
-    made = {
-        name: folder / f"{name}.ckpt"
-        for name in ("pickle", "legacy", "zip", "in_the_metadata", "compressed", "by_hand")
-    }
+    names = ("pickle", "legacy", "zip", "in_the_metadata", "compressed", "by_hand")
+    made = {name: folder / f"{name}.ckpt" for name in names}
     made["pickle"].write_bytes(pickle.dumps(Trap(sprung)))
     torch.save({"state_dict": Trap(sprung)}, made["legacy"], _use_new_zipfile_serialization=False)
     torch.save(Trap(sprung), made["zip"])
@@ -319,12 +315,8 @@ def test_the_trap_would_work(tmp_path) -> None:
 def test_what_was_saved_by_torch_alone_is_refused_with_a_word_on_what_to_name(tmp_path) -> None:
     path = tmp_path / "model.pt"
     without_weights = {METADATA: STAMP | RUN_METADATA, "global_step": 3}
-    for other in (
-        {"state_dict": {"weight": torch.ones(3)}},
-        [1, 2],
-        {METADATA: "metadata", "state_dict": {}},
-        without_weights,
-    ):
+    no_metadata = {METADATA: "metadata", "state_dict": {}}
+    for other in ({"state_dict": {"weight": torch.ones(3)}}, [1, 2], no_metadata, without_weights):
         torch.save(other, path)
         with pytest.raises(UserError, match=r"is not a checkpoint of firstlight; name the folder of a run"):
             read_checkpoint(path)

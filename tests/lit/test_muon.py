@@ -28,13 +28,21 @@ def make_generator(**options: object) -> Generator:
     return Generator(GeneratorConfig(**(sizes | options)), VOCABULARY)
 
 
-def train(generator: Generator, optimizer: torch.optim.Optimizer, steps: range) -> None:
+def train(generator: Generator, optimizer: torch.optim.Optimizer, steps: range, *, by_closure: bool = False) -> None:
     for step in steps:
         token_ids = torch.randint(0, VOCABULARY, (5, 13), generator=torch.Generator().manual_seed(step))
-        optimizer.zero_grad()
-        logits = generator(token_ids[:, :-1])
-        nn.functional.cross_entropy(logits.flatten(0, 1), token_ids[:, 1:].flatten()).backward()
-        optimizer.step()
+
+        def closure(token_ids: Tensor = token_ids) -> Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(generator(token_ids[:, :-1]).flatten(0, 1), token_ids[:, 1:].flatten())
+            loss.backward()
+            return loss
+
+        if by_closure:
+            optimizer.step(closure)
+        else:
+            closure()
+            optimizer.step()
 
 
 @pytest.mark.parametrize("shape", [(7, 7), (5, 17), (1, 3), (31, 97)])
@@ -128,17 +136,7 @@ def test_a_closure_that_clears_the_gradients_clears_those_of_the_matrices_too() 
     """Lightning's closure also clears the gradients of all parameters."""
     inside, outside = make_generator(), make_generator()
     train(outside, build_optimizer(outside, FACTORY), range(3))
-    optimizer = build_optimizer(inside, FACTORY)
-    for step in range(3):
-        token_ids = torch.randint(0, VOCABULARY, (5, 13), generator=torch.Generator().manual_seed(step))
-
-        def closure(token_ids: Tensor = token_ids) -> Tensor:
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(inside(token_ids[:, :-1]).flatten(0, 1), token_ids[:, 1:].flatten())
-            loss.backward()
-            return loss
-
-        optimizer.step(closure)
+    train(inside, build_optimizer(inside, FACTORY), range(3), by_closure=True)
     for one, other in zip(inside.parameters(), outside.parameters(), strict=True):
         assert torch.equal(one, other)
 

@@ -33,10 +33,6 @@ def make_hidden(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
-def without_weights(attention: MultiHeadAttention) -> Call:
-    return attention
-
-
 def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
     """Return the output of an attention that is watched, and its weights."""
     with attention_weights(attention) as weights:
@@ -46,9 +42,6 @@ def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: A
 
 def with_weights(attention: MultiHeadAttention) -> Call:
     return lambda *arguments, **options: with_weights_of(attention, *arguments, **options)[0]
-
-
-both_paths = pytest.mark.parametrize("path", [without_weights, with_weights])
 
 
 def count(module: torch.nn.Module) -> int:
@@ -71,9 +64,8 @@ def test_the_config_decides_the_parameters(options: dict[str, int], parameters: 
 
 
 @pytest.mark.parametrize(("dim", "num_heads", "head_dim"), [(50, 3, 50), (50, 3, 17), (15, 3, 5), (7, 1, 2)])
-@both_paths
 def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_concatenated(
-    path: Callable[[MultiHeadAttention], Call], dim: int, num_heads: int, head_dim: int
+    dim: int, num_heads: int, head_dim: int
 ) -> None:
     attention = make_attention(dim, num_heads, head_dim)
     hidden = make_hidden(2, 11, dim)
@@ -86,7 +78,7 @@ def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_con
         scores = torch.einsum("bqd,bkd->bqk", query, key) / math.sqrt(head_dim)
         heads.append(scores.softmax(dim=-1) @ value)
     expected = torch.cat(heads, dim=-1) @ attention.output.weight.T + attention.output.bias
-    attended = path(attention)(hidden)
+    attended = attention(hidden)
     assert attended.shape == (2, 11, dim)
     assert_close(attended, expected)
 
@@ -152,27 +144,17 @@ def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(
     mask: Tensor | None, positions: Positions
 ) -> None:
     torch.manual_seed(0)
-    attention = build_attention(make_config(dim=12, num_heads=3, positions=positions)).double()
+    attention = build_attention(make_config(dim=12, num_heads=3, num_key_value_heads=1, positions=positions)).double()
     assert_close(results_of(attention, with_weights(attention), mask=mask), results_of(attention, attention, mask=mask))
 
 
-@both_paths
-def test_a_value_that_is_not_a_number_is_not_hidden(path: Callable[[MultiHeadAttention], Call]) -> None:
-    hidden = make_hidden(2, 7, 15)
-    hidden[1, 3, 2] = torch.nan
-    attended = path(make_attention())(hidden)
-    assert attended[0].isfinite().all()
-    assert attended[1].isnan().all()
-
-
-@both_paths
-def test_a_future_token_cannot_change_the_past(path: Callable[[MultiHeadAttention], Call]) -> None:
+def test_a_future_token_cannot_change_the_past() -> None:
     attention = make_attention()
     hidden = make_hidden(2, 7, 15)
     changed = hidden.clone()
     changed[:, 4:] += 1.0
     mask = masks.causal(torch.arange(7), torch.arange(7))
-    before, after = path(attention)(hidden, mask=mask), path(attention)(changed, mask=mask)
+    before, after = attention(hidden, mask=mask), attention(changed, mask=mask)
     assert_close(before[:, :4], after[:, :4])
     assert not torch.isclose(before[:, 4:], after[:, 4:]).all(dim=-1).any()
 
@@ -207,16 +189,13 @@ def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) ->
 
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-@both_paths
-def test_a_text_of_padding_only_gives_the_bias_of_the_output(
-    path: Callable[[MultiHeadAttention], Call], positions: Positions
-) -> None:
+def test_a_text_of_padding_only_gives_the_bias_of_the_output(positions: Positions) -> None:
     torch.manual_seed(0)
     attention = build_attention(make_config(dim=12, num_heads=3, context_length=11, positions=positions)).double()
     mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
     hidden = make_hidden(2, 7, 12).requires_grad_()
     with torch.autograd.detect_anomaly():  # also finds a NaN that is discarded later
-        attended = path(attention)(hidden, mask=mask)
+        attended = attention(hidden, mask=mask)
         attended.square().sum().backward()
     assert torch.equal(attended[1], attention.output.bias.expand(7, 12))
     assert (hidden.grad[1] == 0).all()
@@ -242,26 +221,19 @@ def test_a_masked_softmax_is_right_in_every_precision_however_low_the_scores(dty
 @pytest.mark.parametrize("num_key_value_heads", [1, 2, 3])
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 @pytest.mark.parametrize("is_causal", [True, False])
-@both_paths
 def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
-    path: Callable[[MultiHeadAttention], Call], is_causal: bool, positions: Positions, num_key_value_heads: int
+    is_causal: bool, positions: Positions, num_key_value_heads: int
 ) -> None:
     torch.manual_seed(0)
     options = {"dim": 15, "num_heads": 6, "head_dim": 4, "positions": positions, "attention_bias": True}
     grouped = build_attention(make_config(**options, num_key_value_heads=num_key_value_heads)).double()
     complete = build_attention(make_config(**options)).double()
-    complete.load_state_dict(
-        grouped.state_dict()
-        | {
-            f"{name}.{part}": tensor.unflatten(0, (num_key_value_heads, 4))
-            .repeat_interleave(6 // num_key_value_heads, dim=0)
-            .flatten(0, 1)
-            for name in ("key", "value")
-            for part, tensor in getattr(grouped, name).state_dict().items()
-        }
-    )
+    repeats = 6 // num_key_value_heads
+    shared = {name: weight for name, weight in grouped.state_dict().items() if name.startswith(("key.", "value."))}
+    repeated = {name: weight.unflatten(0, (-1, 4)).repeat_interleave(repeats, 0) for name, weight in shared.items()}
+    complete.load_state_dict(grouped.state_dict() | {name: each.flatten(0, 1) for name, each in repeated.items()})
     hidden = make_hidden(2, 7, 15)
-    assert_close(path(grouped)(hidden, is_causal=is_causal), path(complete)(hidden, is_causal=is_causal))
+    assert_close(grouped(hidden, is_causal=is_causal), complete(hidden, is_causal=is_causal))
 
 
 @pytest.mark.parametrize("positions", [Positions.none, Positions.relative])
