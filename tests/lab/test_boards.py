@@ -11,10 +11,8 @@ from firstlight.lab.reports.boards import (
     accuracy_half_width,
     boards,
     common_metric,
-    label_of,
     not_counted,
     reason,
-    short_name,
     spread_of,
     swept_keys,
 )
@@ -62,24 +60,6 @@ def test_a_loss_is_best_when_low_and_an_accuracy_when_high(metric: str, best: fl
     assert board.groups[0].keys == {"dropout": best}
     best_of_all = boards([*runs[::2], a_run(metrics={metric: 0.5}, seed=9, optimized_metric=metric)], falls)[0]
     assert best_of_all.runs[0].metrics[metric] == best
-
-
-def test_tasks_are_never_ranked_against_each_other() -> None:
-    runs = [a_run(0.9, task="sentiment"), a_run(0.4), a_run(0.3, keys={"model": "small"})]
-    found = boards(runs, falls, group_by=["model"])
-    assert [(board.task, len(board.groups)) for board in found] == [("sentiment", 1), ("stars", 2)]
-    assert [group.rank for board in found for group in board.groups] == [1, 1, 2]
-
-
-def test_runs_on_generated_data_are_ranked_among_themselves() -> None:
-    runs = [a_run(0.4), a_run(0.9, source="sample"), a_run(0.5, source="hub", seed=2)]
-    real, sample = boards(runs, falls)
-    assert (real.is_sample, sample.is_sample) == (False, True)
-    assert {run.source for run in real.runs} == {"local", "hub"}
-    assert real.groups[0].spreads[METRIC].mean == pytest.approx(0.45)
-    assert sample.name == "stars (GENERATED SAMPLE)"
-    assert label_of(runs[1], sample).startswith("[generated sample] ")
-    assert not label_of(runs[0], real).startswith("[")
 
 
 @pytest.mark.parametrize(
@@ -155,12 +135,6 @@ def test_what_differs_is_swept_but_not_the_seed_nor_what_a_baseline_lacks() -> N
         a_run(seed=3, keys={"model": "tfidf", "dropout": None, "z": None, "b": 2}, is_baseline=True),
     ]
     assert swept_keys(runs) == ["model", "b"]
-
-
-def test_a_short_name_has_the_words_and_the_last_parts_of_keys() -> None:
-    keys = {"model": "tiny", "experiment": None, "optimizer.lr": 0.001, "seed": 3}
-    assert short_name(keys) == "tiny · lr 0.001 · seed 3"
-    assert short_name({}) == "all runs"
 
 
 def test_a_value_is_shown_as_one_would_type_it() -> None:

@@ -11,7 +11,6 @@ import pytest
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 import firstlight
-from firstlight.errors import UserError
 from run_folders import make_baseline, make_run
 from tests_support import ROOT, Scripts
 
@@ -74,13 +73,6 @@ def test_a_key_with_words_and_numbers_keeps_both(tmp_path: Path) -> None:
     table = firstlight.list_runs(tmp_path).sort_values("folder")
     assert table["optimizer.lr"].tolist() == [0.001, "auto", 2**70]
     assert table["data.max"].tolist() == [2**70] * 3
-
-
-def test_a_folder_without_runs_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"{tmp_path}: the folder has no runs; train a run first"):
-        firstlight.list_runs(tmp_path)
-    with pytest.raises(UserError, match=r"nowhere: the folder does not exist"):
-        firstlight.list_runs(tmp_path / "nowhere")
 
 
 def test_neither_the_import_nor_the_table_needs_torch(logs: Path) -> None:

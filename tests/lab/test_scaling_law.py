@@ -43,17 +43,6 @@ def test_a_size_outside_the_fit_is_predicted_within_the_interval(fit: ScalingFit
     assert found.half_width < 0.05 * found.value
 
 
-def test_losses_of_unfinished_schedules_are_higher_by_one_factor() -> None:
-    ended = measured(0.0)
-    both = [np.concatenate((each, each)) for each in (ended.parameters, ended.tokens, ended.losses, ended.runs)]
-    unfinished = np.repeat([False, True], len(ended.losses))
-    both[2][unfinished] *= 1.03
-    found = fit_scaling_law(Losses(*both, is_unfinished=unfinished), draws=1)
-    assert found.law.excess == pytest.approx(1.03)
-    assert found.law.size_exponent == pytest.approx(0.45, rel=1e-4)
-    assert len(found.residuals) == len(ended.losses)
-
-
 def test_several_losses_of_one_run_do_not_make_the_intervals_narrower() -> None:
     once = measured(0.01)  # one point of each run
     twice = once.of(np.repeat(np.arange(len(once.losses)), 2))

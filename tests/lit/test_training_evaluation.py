@@ -1,9 +1,11 @@
 """The evaluation of the training split after each epoch, which leaves the training as it is."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
@@ -140,7 +142,7 @@ def test_it_needs_a_data_module(tmp_path: Path) -> None:
 
 
 def test_curves_show_the_evaluation_in_place_of_the_means_over_steps() -> None:
-    history = [{"step": 4, "train/loss": 3.0}, {"step": 9, "train/loss": 2.0, "train/eval_loss": 1.5}]
+    history = pandas.DataFrame({"step": [4, 9], "train/loss": [3.0, 2.0], "train/eval_loss": [math.nan, 1.5]})
     line = Line(history, "train", "training", "tab:blue")
     drawn = curve_of(line, "loss")
     assert drawn is not None

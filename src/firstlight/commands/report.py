@@ -87,7 +87,8 @@ def report(options: ReportOptions) -> Path:
     if held_out and not options.scaling:
         raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
     runs = found_runs(options.folder)
-    refuse_unknown("metric", [options.metric] if options.metric else [], validation_metrics(runs))
+    measured = {name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")}
+    refuse_unknown("metric", [options.metric] if options.metric else [], measured)  # choices are made on validation
     refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
     falls = direction_of(runs)
     found = boards(runs, falls, options.metric, options.group_by or None)
@@ -128,11 +129,6 @@ def report(options: ReportOptions) -> Path:
         say(f"The figure is {image}")
     say(f"The report is {options.folder / 'report.html'}")
     return options.folder / "report.html"
-
-
-def validation_metrics(runs: Sequence[Run]) -> set[str]:
-    """Return the metrics that may rank: test metrics must not, since choices are made on validation."""
-    return {name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")}
 
 
 def refuse_unknown(option: str, wanted: Sequence[str], known: Iterable[str]) -> None:

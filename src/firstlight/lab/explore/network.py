@@ -85,18 +85,19 @@ def position_similarity(subject: Subject) -> Drawn:
     model, network = subject.config["model"], subject.run.network
     own, length, dim = model["positions"], subject.context_length, int(model["dim"])
     head_dim = model["head_dim"] or dim // model["num_heads"]
-    panels = {f"learned{_mine(own, 'learned')}{side}": table for side, table in _learned(subject.run).items()}
+    mine = {own: " (this run)"}
     details = []
+    panels = {f"learned{mine.get('learned', '')}{side}": table for side, table in _learned(subject.run).items()}
     if not panels and subject.other is not None:
         panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
     if not panels:
         details.append("learned positions require a run with model.positions=learned; --compare can name one")
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
-    panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
+    panels[f"sinusoidal{mine.get('sinusoidal', '')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
         rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], float(model["rotary_base"]))
         turned = rotary(torch.ones(1, length, head_dim))
-        panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
+        panels[f"rotary{mine.get('rotary', '')}"] = turned[0].numpy()
         details.append("rotary: similarity of a vector of ones, rotated by both positions")
     relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
     if relative is not None:
@@ -165,7 +166,7 @@ def norms(subject: Subject) -> Drawn:
         gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
     except NothingToDrawError as error:
         notes.append(f"no gradients: {error}")
-    names = [_short(name) for name in parameters]
+    names = [name.replace("self_attention", "attention") for name in parameters]
     sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
     return Drawn(plot_norms(names, sizes, gradients), notes)
 
@@ -184,10 +185,6 @@ def _most_decided(weights: NDArray[np.floating]) -> int:
     """Return the index of the head with the lowest mean entropy. weights: (heads, queries, keys)."""
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
     return int(entropy.argmin())
-
-
-def _mine(own: str, kind: str) -> str:
-    return " (this run)" if own == kind else ""
 
 
 def _learned(run: Run) -> dict[str, NDArray[np.float32]]:
@@ -209,8 +206,3 @@ def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
     perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
     method = TSNE(2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=0)
     return np.asarray(method.fit_transform(np.asarray(vectors, dtype=np.float32)), dtype=np.float64)
-
-
-def _short(name: str) -> str:
-    """Return the name of a parameter without the parts that do not distinguish it."""
-    return name.replace("self_attention", "attention")

@@ -1,15 +1,15 @@
 """Figures of the curves of one training, or of two trainings."""
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from firstlight.figures import Curve, plot_curves, style
 from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
-from firstlight.runs.history import read_history
 from firstlight.runs.identity import flat
+
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
 
 UNITS = {
     "loss": "loss (nats)",
@@ -21,13 +21,11 @@ PLACES = ("paths", "data.cache_dir", "tags", "trainer.default_root_dir", "callba
 MOST_KEYS = 6  # keys in the note on the differences of two runs
 SPLITS = {"train": "training", "val": "validation"}
 
-History = list[dict[str, Any]]
-
 
 class Line(NamedTuple):
     """A curve to draw, of whatever metric."""
 
-    history: History
+    history: "DataFrame"
     stage: str
     label: str
     color: str
@@ -65,10 +63,10 @@ def comparison(subject: Subject) -> Drawn:
     return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
 
 
-def history_of(run: Run) -> History:
-    """Return the lines of a run's history. Raises NothingToDrawError if there are no metrics."""
-    history = read_history(run.folder.history_file)
-    if not any(name.startswith(("train/", "val/")) for line in history for name in line):
+def history_of(run: Run) -> "DataFrame":
+    """Return the history of a run. Raises NothingToDrawError if there are no metrics."""
+    history = run.history
+    if not any(name.startswith(("train/", "val/")) for name in history):
         raise NothingToDrawError(f"{run.folder.history_file} is missing or contains no metrics")
     return history
 
@@ -92,7 +90,7 @@ def names_of(first: Run, second: Run) -> tuple[list[str], list[str]]:
 
 def _panels(subject: Subject, lines: list[Line]) -> dict[str, list[Curve]]:
     """Return the curves of the loss, and of the optimized metric or the first available one of SECOND, by unit."""
-    there = {name.partition("/")[2] for line in lines[0].history for name in line if name.startswith("val/")}
+    there = {name.partition("/")[2] for name in lines[0].history if name.startswith("val/")}
     chosen = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
     second = [name for name in (chosen, *SECOND) if name in there and name != "loss"]
     panels = {}
@@ -105,10 +103,9 @@ def _panels(subject: Subject, lines: list[Line]) -> dict[str, list[Curve]]:
 def curve_of(line: Line, metric: str) -> Curve | None:
     """Return the curve of a metric, or None. Training is that of the callback TrainingEvaluation if the run had it."""
     name = f"{line.stage}/{metric}"
-    if line.stage == "train" and any(f"train/eval_{metric}" in each for each in line.history):
+    if line.stage == "train" and f"train/eval_{metric}" in line.history:
         name = f"train/eval_{metric}"
-    points = [(each["step"], each[name]) for each in line.history if name in each]
-    if not points:
+    if name not in line.history:
         return None
-    steps, values = zip(*points, strict=True)
-    return Curve(line.label, np.array(steps), np.array(values), line.color, line.is_dashed)
+    points = line.history[["step", name]].dropna()
+    return Curve(line.label, points["step"].to_numpy(), points[name].to_numpy(), line.color, line.is_dashed)

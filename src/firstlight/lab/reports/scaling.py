@@ -201,7 +201,5 @@ def losses_of(points: Sequence[Point], *, is_without_embeddings: bool = False) -
 
 def value_of_size(run: Run) -> str:
     """Return the value of a run that names its size: of `scale`, else of `model`, else its number of parameters."""
-    for key in ("scale", "model"):
-        if (value := run.keys.get(key)) is not None and (key == "scale" or "scale" not in run.keys):
-            return shown(value)
-    return f"{run.parameters:,}"
+    named = run.keys.get("scale", run.keys.get("model"))
+    return f"{run.parameters:,}" if named is None else shown(named)
