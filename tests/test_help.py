@@ -10,7 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
 from firstlight import config_files, spelling
-from firstlight.config.command_line import parsed
+from firstlight.commands.train import parsed
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
 from firstlight.config.messages import ALSO_CALLED, explain, explained, known_keys, nearest_choices, nearest_keys

@@ -22,7 +22,7 @@ from firstlight.kind import teachers
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.masked.data import MaskedReviewData
 from firstlight.masked.kind import KIND
-from firstlight.training.teacher import refuse_other_teacher
+from firstlight.training.build import refuse_other_teacher
 from tests_support import Scripts
 
 TWINS = 83

@@ -1,20 +1,23 @@
-"""`train`: from the command line to a checked configuration. Imports no torch: mistakes are reported at once."""
+"""`train`: from the command line to the training. Imports no torch before the checks: mistakes are reported at once."""
 
 from firstlight.commands.frame import STARTED_AT, run_module  # starts the clock
 
 # isort: split
+import argparse
 import os
+import re
 import sys
 import time
-from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.hydra import Hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -25,8 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight import spelling
 from firstlight.config.checks import check, check_accelerator
-from firstlight.config.command_line import parsed
-from firstlight.config.messages import explained
+from firstlight.config.messages import explained, known_keys, nearest_keys
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
@@ -38,6 +40,13 @@ from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
 from firstlight.training.resume import refuse_folder, resumed
 
+LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
+SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
+UNUSED = {  # options of Hydra
+    "config_path": "train reads the settings of firstlight; add your own with --config-dir",
+    "config_name": "train reads train.yaml; add your own settings with --config-dir",
+    "experimental_rerun": "a pickle is not read, because it can run code; write resume= and the run's folder",
+}
 SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"  # checks all jobs before the first one starts
 QUESTIONS = ("help", "hydra_help", "cfg", "info", "shell_completion", "resolve", "package")  # options of Hydra
 
@@ -75,7 +84,55 @@ def main() -> None:
                 raise ended._return_value  # return_value would print a line of Hydra
 
 
-def answer(asked: Namespace, overrides: list[str]) -> None:
+def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
+    """Return the options of Hydra by name, the same as they were typed, and the overrides as Hydra accepts them.
+
+    Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
+    """
+    parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
+    asked, unknown = parser.parse_known_intermixed_args(list(arguments))
+    for option in unknown:
+        _refuse(option)
+    options = list(arguments)
+    for override in reversed(asked.overrides):  # the value of an option comes before, such as `--cfg job`
+        del options[len(options) - 1 - options[::-1].index(override)]
+    for option, remedy in UNUSED.items():
+        if getattr(asked, option):
+            raise UserError(f"--{option.replace('_', '-')} {getattr(asked, option)}: {remedy}")
+    return asked, options, list(map(_accepted, asked.overrides))
+
+
+def _refuse(option: str) -> NoReturn:
+    name, _, value = option.partition("=")
+    key, known = name.lstrip("-").replace("-", "_"), known_keys()
+    meant = [key] if key in known else nearest_keys(key, known)
+    keys = " or ".join(f"{each}={value or '…'}" for each in meant)
+    remedy = f"write {keys}" if meant else "`--help` lists the keys"
+    raise UserError(f"{option}: train takes key=value, without dashes; {remedy}")
+
+
+def _accepted(argument: str) -> str:
+    key, is_given, value = argument.partition("=")
+    if key == SWEPT:
+        value = ",".join(map(_as_list, re.findall(r"\[[^\]]*\]|[^,]+", value)))
+    elif key in LISTS:
+        value = _as_list(value)
+    if value.startswith("~/"):  # bash leaves it there, and Hydra cannot read it
+        value = f"{Path.home()}/{value[2:]}"
+    return f"{key}{is_given}{value}"
+
+
+def _as_list(value: str) -> str:
+    """Return a value as a list of one, unless it is a list, null, or resolved later."""
+    return value if value in ("", "null") or value.startswith(("[", "$")) else f"[{value}]"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; `--help` lists the options")
+
+
+def answer(asked: argparse.Namespace, overrides: list[str]) -> None:
     """Print the help, or what another option of Hydra asks for, such as `--cfg job`."""
     if asked.help:
         from firstlight.config.help import help_text

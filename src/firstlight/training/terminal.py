@@ -2,7 +2,6 @@
 
 import logging
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 from omegaconf import DictConfig, OmegaConf
-from rich.live import Live
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -50,9 +48,7 @@ def preparing() -> Iterator[None]:
     if console.quiet or not is_watched():
         yield
         return
-    text = Text("Preparing the data and the network …", style="dim")
-    with Live(text, console=console, auto_refresh=False, transient=True, redirect_stderr=sys.stderr.isatty()) as live:
-        live.refresh()
+    with console.status("Preparing the data and the network …"):
         yield
 
 
@@ -132,8 +128,7 @@ def report(config: DictConfig, kind: Kind, folder: RunFolder, record: dict[str, 
     console.print(f"The run is in {as_typed(folder.path)}. To continue:")
     log_dir = Path(config.paths.log_dir)
     compared = log_dir if folder.path.is_relative_to(log_dir.absolute()) else as_typed(folder.path)
-    width = console.width if console.is_terminal else None
-    for command in next_commands(folder, compared, kind.command, kind.example(config), width):
+    for command in next_commands(folder, compared, kind.command, kind.example(config)):
         console.print(command)
 
 
@@ -144,17 +139,15 @@ def measured(record: dict[str, Any]) -> str:
     return f"the {Path(record['checkpoint']).stem} checkpoint (step {record['checkpoint_step']})"
 
 
-def next_commands(folder: RunFolder, compared: Path, command: str, example: str, width: int | None) -> list[str]:
-    """Return the commands that apply to a finished run. One that is longer than the width has two lines.
+def next_commands(folder: RunFolder, compared: Path, command: str, example: str) -> list[str]:
+    """Return the commands that apply to a finished run.
 
     compared: the folder of the runs that `report` compares; command, example: the command that applies the run, and
     options for it.
     """
     run = shlex.quote(str(as_typed(folder.path)))
-    apply = f"  {invocation(command)} {run}"
-    separator = " \\\n      " if width is not None and len(f"{apply} {example}") > width else " "
     return [
-        f"{apply}{separator}{example}",
+        f"  {invocation(command)} {run} {example}",
         f"  {invocation('explore')} {run}",
         f"  {invocation('playground')} {run}",
         f"  {invocation('report')} {shlex.quote(str(compared))}",
