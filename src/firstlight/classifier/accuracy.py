@@ -1,8 +1,8 @@
 """Accuracy, macro F1 and, for ordered classes, the mean absolute error."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any
 
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import Trainer
 from torch import Tensor
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
@@ -14,42 +14,31 @@ from firstlight.errors import UserError
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 
-class Classes(NamedTuple):
-    """The names of the classes, and whether they are ordered: an error of one star is smaller than one of two."""
+class ClassMetric(MetricCallback):
+    """Base class of callbacks that compare the predicted classes with the true ones."""
 
-    names: list[str]
-    are_ordered: bool
+    def metric_of(self, class_names: list[str], *, are_ordered: bool) -> Metric | MetricCollection:
+        """Return a metric of predicted and true classes, both (n,).
 
-    @classmethod
-    def of(cls, trainer: Trainer, pl_module: LightningModule) -> Self | None:
-        """Return the classes that the data module or the module's metadata names, or None if neither names them."""
-        data = data_if_any(trainer)
-        if data is not None:
+        are_ordered: whether an error of one class is smaller than an error of two, as with stars.
+        """
+        raise NotImplementedError
+
+    def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Metric | MetricCollection | None:
+        metadata = getattr(pl_module, "metadata", None) or {}
+        if (data := data_if_any(trainer)) is not None:
             if not hasattr(data, "class_names"):
                 raise UserError(
                     f"Accuracy and ConfusionMatrix require data with classes, such as ReviewData, not "
                     f"{type(data).__name__}; remove the callback"
                 )
-            return cls(list(data.class_names), data.has_ordered_classes)
-        metadata = getattr(pl_module, "metadata", None) or {}
-        if not metadata.get("class_names"):
-            return None
-        labels = metadata["config"].get("data", {}).get("labels")
-        return cls(list(metadata["class_names"]), labels == Labels.stars.name)
-
-
-class ClassMetric(MetricCallback):
-    """Base class of callbacks that compare the predicted classes with the true ones."""
-
-    def metric_of(self, classes: Classes) -> Metric | MetricCollection:
-        """Return a metric of predicted and true classes, both (n,)."""
-        raise NotImplementedError
-
-    def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Metric | MetricCollection | None:
-        classes = Classes.of(trainer, pl_module)
-        if classes is None and outputs is not None:  # the first batch shows the number of classes
-            classes = Classes([str(i) for i in range(outputs["probabilities"].shape[1])], are_ordered=False)
-        return None if classes is None else self.metric_of(classes)
+            return self.metric_of(list(data.class_names), are_ordered=data.has_ordered_classes)
+        if metadata.get("class_names"):
+            labels = metadata["config"].get("data", {}).get("labels")
+            return self.metric_of(list(metadata["class_names"]), are_ordered=labels == Labels.stars.name)
+        if outputs is None:
+            return None  # the first batch shows the number of classes
+        return self.metric_of([str(i) for i in range(outputs["probabilities"].shape[1])], are_ordered=False)
 
     def add(self, metric: Any, outputs: Any, batch: Any) -> None:
         metric.update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
@@ -78,8 +67,8 @@ class Accuracy(ClassMetric):
     def __init__(self) -> None:
         self.training = RunningMean()
 
-    def metric_of(self, classes: Classes) -> MetricCollection:
-        return classification_metrics(len(classes.names), are_ordered=classes.are_ordered)
+    def metric_of(self, class_names: list[str], *, are_ordered: bool) -> MetricCollection:
+        return classification_metrics(len(class_names), are_ordered=are_ordered)
 
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: dict[str, Tensor]) -> None:
         for name, number in value.items():

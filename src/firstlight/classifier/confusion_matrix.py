@@ -16,7 +16,7 @@ from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
-from firstlight.classifier.accuracy import Classes, ClassMetric
+from firstlight.classifier.accuracy import ClassMetric
 from firstlight.console import terminal
 from firstlight.files.row_writer import write_rows
 
@@ -52,9 +52,9 @@ class ConfusionMatrix(ClassMetric):
         self.folder, self.most_printed = Path(folder), most_printed
         self.class_names: list[str] = []
 
-    def metric_of(self, classes: Classes) -> MulticlassConfusionMatrix:
-        self.class_names = classes.names
-        return MulticlassConfusionMatrix(len(classes.names))
+    def metric_of(self, class_names: list[str], *, are_ordered: bool) -> MulticlassConfusionMatrix:
+        self.class_names = class_names
+        return MulticlassConfusionMatrix(len(class_names))
 
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Tensor) -> None:
         counts = value.cpu().numpy()

@@ -263,21 +263,10 @@ class ReviewData(RowData):
                 f"data.target_encoding=true requires ordered classes, but the {self.num_classes} of "
                 "data.labels=classes have no order; set data.target_encoding=false"
             )
-        target_encoding = NgramTargetEncoding(
-            self.tokenizer.vocab_size,
-            options.target_encoding_pairs,
-            self.num_classes,
-            options.target_encoding_shrinkage,
-        )
+        sizes = (self.tokenizer.vocab_size, options.target_encoding_pairs, self.num_classes)
+        target_encoding = NgramTargetEncoding(*sizes, options.target_encoding_shrinkage)
         texts = texts_of(self.table, self.rows("train"))
         target_encoding.count(texts.token_ids, texts.padding_mask, texts.targets)
-        pairs = int((target_encoding.pair_texts > 0).sum())
-        log.info(
-            "data.target_encoding: %d words and %d pairs in %d texts",
-            target_encoding.vocab_size,
-            pairs,
-            len(texts.targets),
-        )
         return target_encoding
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

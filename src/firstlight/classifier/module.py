@@ -184,8 +184,5 @@ def logits_of(network: nn.Module, batches: Iterable[ReviewBatch]) -> Tensor:
 
 def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:
     """Return the prediction for each text. probabilities: (texts, classes)."""
-    rows = probabilities.tolist()
-    best = (max(range(len(row)), key=row.__getitem__) for row in rows)
-    return [
-        Prediction(class_names[i], dict(zip(class_names, row, strict=True))) for i, row in zip(best, rows, strict=True)
-    ]
+    named = [dict(zip(class_names, row, strict=True)) for row in probabilities.tolist()]
+    return [Prediction(max(shares, key=shares.__getitem__), shares) for shares in named]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.classifier.insight import Attributions, attributions
+from firstlight.classifier.insight import attributions
 from firstlight.classifier.module import Prediction, predictions
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
@@ -83,7 +83,12 @@ class ClassifierPanel(Panel):
         unknown = word_of_token[(ids[0] == UNKNOWN_ID).numpy()].tolist()
         kept = np.unique(word_of_token).tolist()
         shaded = markup.shaded_words(found, kept, why.scores, unknown, why.label)
-        parts = [f'<div class="classes">{classes}</div>', legend(why)]
+        legend = (
+            f'<p class="legend"><span class="says">Contribution of each word: '
+            f'<span class="key for">for</span> or <span class="key against">against</span> '
+            f'<b>{escape(why.label)}</b>, by integrated gradients</span><span class="looks"></span></p>'
+        )  # page.js also writes the attention of a word into it
+        parts = [f'<div class="classes">{classes}</div>', legend]
         if has_attention(self.run.network):
             attention = self.run.attention(text)
             view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
@@ -117,15 +122,6 @@ class ClassifierPanel(Panel):
             mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
             verdict = f"{markup.stars(mean, len(prediction.probabilities))} {verdict}, {mean:.1f} stars on average"
         return f'<p class="verdict">{verdict}</p>'
-
-
-def legend(why: Attributions) -> str:
-    """Return the legend of the colours. page.js also writes the attention of a word into it."""
-    return (
-        f'<p class="legend"><span class="says">Contribution of each word: '
-        f'<span class="key for">for</span> or <span class="key against">against</span> '
-        f'<b>{escape(why.label)}</b>, by integrated gradients</span><span class="looks"></span></p>'
-    )
 
 
 def of_words(found: AttentionMap, word_of_token: NDArray[np.int64]) -> AttentionMap:

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning.pytorch import LightningModule, Trainer
-from torch import Tensor
 
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.callbacks.publish import data_of, publish_table
@@ -45,23 +43,20 @@ class ReviewTable(EvaluationCallback):
 
     def __init__(self, folder: str, num_reviews: int = 50) -> None:
         self.folder, self.num_reviews = Path(folder), num_reviews
-        self._judged: dict[int, list[float]] = {}  # row -> probabilities
         self._wanted: set[int] = set()
+        self._judged: dict[int, list[float]] = {}  # row -> probabilities
 
-    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def begin_evaluation(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        is_shown = stage == "test" and trainer.is_global_zero
+        self._wanted = set(data_of(trainer, self).rows("test")[: self.num_reviews].tolist()) if is_shown else set()
         self._judged = {}
-        rows = data_of(trainer, self).rows("test")[: self.num_reviews].tolist()
-        self._wanted = set(rows) if trainer.is_global_zero else set()
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
-        if stage != "test" or not self._wanted:
-            return
-        probabilities: Tensor = outputs["probabilities"]
-        wanted = torch.tensor([row in self._wanted for row in batch.rows.tolist()])
-        for i in wanted.nonzero().flatten().tolist():
-            self._judged[int(batch.rows[i])] = probabilities[i].tolist()
+        if self._wanted:
+            judged = zip(batch.rows.tolist(), outputs["probabilities"].tolist(), strict=True)
+            self._judged |= {row: shares for row, shares in judged if row in self._wanted}
 
-    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def end_evaluation(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if not self._judged:
             return
         data = data_of(trainer, self)

@@ -13,9 +13,8 @@ from scipy.sparse import csr_matrix, diags
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from firstlight.classifier.data import ReviewData
@@ -26,7 +25,8 @@ from firstlight.text.normalize import words_and_marks
 log = logging.getLogger(__name__)
 
 VERSION = 2  # increase it when the predictions change, so that the cache is not reused
-REGULARIZATION = (3.0, 10.0)  # scikit-learn's C, the inverse of the regularization strength
+STRENGTH = "logisticregression__C"  # the inverse of the regularization strength, by its name in the pipeline
+REGULARIZATION = (3.0, 10.0)
 LONGEST, LONGEST_OF_MANY = 3, 2  # words and marks of an n-gram, for two classes and for more
 LEAST_TEXTS = 2  # training texts that an n-gram must occur in
 MOST_STEPS = 1000
@@ -55,12 +55,14 @@ def probabilities(data: ReviewData, folds: int) -> NDArray[np.float64]:
     longest = LONGEST if len(present) == 2 else LONGEST_OF_MANY
     features = _features(data.source.texts(data.options.text_columns, rows.tolist()), longest)
     parts = list(StratifiedKFold(folds, shuffle=True, random_state=data.options.split_seed).split(rows, targets))
+    weights = None if data.options.balance is Balance.none else "balanced"
+    model = make_pipeline(NaiveBayesScaling(), LogisticRegression(max_iter=MOST_STEPS, class_weight=weights))
     shares = np.zeros((len(rows), data.num_classes))
     with threadpool_limits(1):  # the products are sparse, and other threads of BLAS would only wait
-        strength = _strength(data, features, targets, *parts[0])
-        model = _new_model(data, strength)
+        search = GridSearchCV(model, {STRENGTH: REGULARIZATION}, scoring="neg_log_loss", cv=parts[:1], refit=False)
+        model.set_params(**search.fit(features, targets).best_params_)
         shares[:, present] = cross_val_predict(model, features, targets, cv=parts, method="predict_proba")
-    log.info("teacher=tfidf: %d features, C=%g", features.shape[1], strength)
+    log.info("teacher=tfidf: %d features, C=%g", features.shape[1], model.get_params()[STRENGTH])
     return shares
 
 
@@ -78,28 +80,6 @@ def _features(texts: list[str], longest: int) -> csr_matrix:
         return vectorizer.fit_transform(texts)
     except ValueError as error:  # no feature is left
         raise UserError(f"teacher=tfidf: no word occurs in {LEAST_TEXTS} training texts; add rows") from error
-
-
-def _strength(
-    data: ReviewData,
-    features: csr_matrix,
-    targets: NDArray[np.int64],
-    others: NDArray[np.int64],
-    part: NDArray[np.int64],
-) -> float:
-    """Return the C with the smallest log loss of one part of the rows. others: the rows on which to fit."""
-
-    def loss(strength: float) -> float:
-        model = _new_model(data, strength).fit(features[others], targets[others])
-        return float(log_loss(targets[part], model.predict_proba(features[part]), labels=model.classes_))
-
-    return min(REGULARIZATION, key=loss)
-
-
-def _new_model(data: ReviewData, strength: float) -> Pipeline:
-    weights = None if data.options.balance is Balance.none else "balanced"
-    regression = LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight=weights)
-    return make_pipeline(NaiveBayesScaling(), regression)
 
 
 class NaiveBayesScaling(TransformerMixin, BaseEstimator):
