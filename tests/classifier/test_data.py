@@ -1,4 +1,3 @@
-import csv
 import json
 import random
 from collections import Counter
@@ -6,18 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
-from lightning.pytorch import LightningModule
-from pyarrow import parquet
-from torch import nn
+from lightning.pytorch import Callback, Trainer
 
 from firstlight.classifier.data import ReviewData
+from firstlight.classifier.module import Classification
 from firstlight.data import table_data
 from firstlight.data.options import Balance, Labels, SourceKind, Truncation
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
+from firstlight.files.row_writer import write_rows
 from firstlight.text.options import TokenizerOptions
 from stand_ins import trainer_of, with_trainer
 from tests_support import sample_rows, shorten_sample
@@ -53,18 +51,6 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.Table.from_pylist(rows), path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], delimiter="\t" if path.suffix == ".tsv" else ",")
-            writer.writeheader()
-            writer.writerows(rows)
-
-
 def open_reviews(folder: Path, **options: Any) -> ReviewData:
     defaults = {
         "path": str(folder),
@@ -81,33 +67,20 @@ def open_reviews(folder: Path, **options: Any) -> ReviewData:
     return data
 
 
-class Model(LightningModule):
-    """A network of averaged embeddings and a linear layer, which records its batches."""
+class Seen(Callback):
+    """Callback that stores the batches of each stage."""
 
-    def __init__(self, data: ReviewData) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(data.tokenizer.vocab_size, 3, padding_idx=0)
-        self.output = nn.Linear(3, data.num_classes)
-        self.seen: dict[str, list[ReviewBatch]] = {"train": [], "validation": [], "test": []}
+    def __init__(self) -> None:
+        self.batches: dict[str, list[ReviewBatch]] = {"train": [], "validation": [], "test": []}
 
-    def loss(self, batch: ReviewBatch, split: str) -> torch.Tensor:
-        self.seen[split].append(batch)
-        return nn.functional.cross_entropy(self.output(self.embedding(batch.token_ids).mean(dim=1)), batch.targets)
+    def on_train_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, batch_idx: int) -> None:
+        self.batches["train"].append(batch)
 
-    def training_step(self, batch: ReviewBatch, batch_idx: int) -> torch.Tensor:
-        return self.loss(batch, "train")
+    def on_validation_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, *_: int) -> None:
+        self.batches["validation"].append(batch)
 
-    def validation_step(self, batch: ReviewBatch, batch_idx: int) -> None:
-        self.loss(batch, "validation")
-
-    def test_step(self, batch: ReviewBatch, batch_idx: int) -> None:
-        self.loss(batch, "test")
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-    def rows(self, split: str) -> list[list[int]]:
-        return [batch.rows.tolist() for batch in self.seen[split]]
+    def on_test_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, *_: int) -> None:
+        self.batches["test"].append(batch)
 
 
 def words_of(data: ReviewData, batch: ReviewBatch) -> list[str]:
@@ -236,9 +209,8 @@ def test_class_weights_give_every_class_the_same_say(folder, tmp_path):
 
 def test_balanced_sampling_shows_every_class_as_often(folder):
     data = open_reviews(folder, balance=Balance.sampling, labels=Labels.binary, batch_size=37)
-    model = Model(data)
-    trainer_of(max_epochs=20, limit_val_batches=0).fit(model, datamodule=data)
-    seen = Counter(target for batch in model.seen["train"] for target in batch.targets.tolist())
+    loader = data.train_dataloader()
+    seen = Counter(target for _ in range(20) for batch in loader for target in batch.targets.tolist())
     assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # the share of the rows is 0.35
     assert seen.total() == 20 * 80
 
@@ -315,15 +287,17 @@ def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
 
 
 def test_a_trainer_trains_validates_and_tests_with_it(folder):
-    model = Model(open_reviews(folder))
+    module, seen = Classification.for_data(open_reviews(folder), dim=4, num_heads=1), Seen()
     data = ReviewData(**vars(open_reviews(folder).options))  # the trainer prepares it
-    trainer = trainer_of(max_epochs=1)
-    trainer.fit(model, datamodule=data)
-    trainer.test(model, datamodule=data, verbose=False)
+    trainer = trainer_of(seen)
+    trainer.fit(module, datamodule=data)
+    trainer.test(module, datamodule=data, verbose=False)
     for split, counts in COUNTS.items():
-        assert sorted(row for rows in model.rows(split) for row in rows) == data.rows(split).tolist()
-        assert len(model.rows(split)) == -(-sum(counts) // (13 if split == "train" else 17))
-    for text, row in zip(words_of(data, model.seen["train"][0]), model.rows("train")[0], strict=True):
+        batches = seen.batches[split]
+        assert sorted(row for batch in batches for row in batch.rows.tolist()) == data.rows(split).tolist()
+        assert len(batches) == -(-sum(counts) // (13 if split == "train" else 17))
+    first = seen.batches["train"][0]
+    for text, row in zip(words_of(data, first), first.rows.tolist(), strict=True):
         assert text.split() == TEXTS["train"][row].split()[:7]
 
 

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,7 @@ from firstlight.generator.data import ReviewTextData
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
 from stand_ins import with_trainer
 
-CONTEXT, SIZE = 11, 40
-
-
-@pytest.fixture
-def reviews(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
-    def make(**options: Any) -> MaskedReviewData:
-        defaults = {"context_length": CONTEXT, "batch_size": SIZE, "evaluation_batch_size": 30}
-        data = MaskedReviewData(
-            path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options)
-        )
-        data.ensure_setup()
-        return data
-
-    return make
+CONTEXT = 11
 
 
 def training(data: MaskedReviewData) -> list[MaskedBatch]:

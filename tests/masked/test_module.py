@@ -1,23 +1,19 @@
 """Training of a masked language model with Lightning on the generated reviews."""
 
-import json
 import math
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
 from torch.optim import AdamW
 
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.lit.schedules import constant
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
-from firstlight.masked.filling import fill_in
 from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
@@ -27,20 +23,6 @@ from stand_ins import trainer_of
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
 CONTEXT = 11
-STEPS = 15  # one pass over the 600 reviews
-
-
-@pytest.fixture
-def data(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
-    def make(**options: Any) -> MaskedReviewData:
-        defaults = {"context_length": CONTEXT, "batch_size": 40, "evaluation_batch_size": 30}
-        made = MaskedReviewData(
-            path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options)
-        )
-        made.ensure_setup()
-        return made
-
-    return make
 
 
 def module_for(data: MaskedReviewData, *, lr: float = 0.03, **options: Any) -> MaskedLanguageModeling:
@@ -49,11 +31,6 @@ def module_for(data: MaskedReviewData, *, lr: float = 0.03, **options: Any) -> M
     config = MaskedConfig(**(sizes | {"embedding_std": 0.5, "final_norm": True} | options))
     network = MaskedLanguageModel(config, data.tokenizer.vocab_size)
     return MaskedLanguageModeling(network, partial(AdamW, lr=lr), constant)
-
-
-@pytest.fixture
-def trainer() -> Callable[..., Trainer]:
-    return trainer_of
 
 
 @torch.inference_mode()
@@ -72,10 +49,10 @@ def judged(module: MaskedLanguageModeling, batches: Any) -> tuple[torch.Tensor, 
 
 
 @pytest.mark.parametrize("stage", ["val", "test"])
-def test_loss_perplexity_and_accuracy_are_those_of_the_masked_words(stage: str, data, trainer) -> None:
-    source = data()
+def test_loss_perplexity_and_accuracy_are_those_of_the_masked_words(stage: str, reviews) -> None:
+    source = reviews()
     module = module_for(source)
-    running = trainer(Perplexity(), TokenAccuracy())
+    running = trainer_of(Perplexity(), TokenAccuracy())
     (metrics,) = (running.validate if stage == "val" else running.test)(module, datamodule=source, verbose=False)
     losses, hits = judged(module, source.val_dataloader() if stage == "val" else source.test_dataloader())
     assert metrics == pytest.approx(
@@ -101,9 +78,9 @@ class Steps(Callback):
         self.shapes.append((tuple(outputs["logits"].shape), batch.num_targets))
 
 
-def test_only_the_masked_words_are_trained_on(data, trainer) -> None:
-    source, steps, throughput = data(), Steps(), Throughput()
-    running = trainer(steps, throughput, Perplexity(), TokenAccuracy(), log_every_n_steps=1)
+def test_only_the_masked_words_are_trained_on(reviews) -> None:
+    source, steps, throughput = reviews(), Steps(), Throughput()
+    running = trainer_of(steps, throughput, Perplexity(), TokenAccuracy(), log_every_n_steps=1)
     running.fit(module_for(source), datamodule=source)
     assert [loss for loss, _ in steps.losses] == pytest.approx([again for _, again in steps.losses])
     assert all(shape == (count, source.tokenizer.vocab_size) for shape, count in steps.shapes)
@@ -114,26 +91,8 @@ def test_only_the_masked_words_are_trained_on(data, trainer) -> None:
     assert 0 <= float(logged["train/accuracy"]) <= 1
 
 
-def test_the_rule_of_the_texts_is_learned_and_filled_in(tmp_path: Path, trainer) -> None:
-    """Texts count from a random number, so the neighbors of a masked number determine it."""
-    numbers = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-    for split, count in (("train", 300), ("validation", 50)):
-        rows = [{"text": " ".join((numbers * 2)[i % 11 :][:7]), "label": i % 5} for i in range(count)]
-        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    source = MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path), context_length=CONTEXT, batch_size=20)
-    source.ensure_setup()
-    module = module_for(source, convolution=3, dim=16)
-    running = trainer(TokenAccuracy(), max_epochs=9)
-    before = running.validate(module, datamodule=source, verbose=False)[0]["val/loss"]
-    running.fit(module, datamodule=source)
-    assert before > math.log(10)
-    assert float(running.callback_metrics["val/loss"]) < 0.5
-    (filled,) = fill_in(module.network.eval(), source.tokenizer, ["Four five [MASK] seven [MASK] nine ten"], count=1)
-    assert filled.text == "Four five six seven eight nine ten"
-
-
-def test_a_batch_without_a_target_has_no_loss_and_no_gradient(data) -> None:
-    module, nothing = module_for(data()), torch.zeros(0, dtype=torch.long)
+def test_a_batch_without_a_target_has_no_loss_and_no_gradient(reviews) -> None:
+    module, nothing = module_for(reviews()), torch.zeros(0, dtype=torch.long)
     empty = torch.zeros(1, 1, dtype=torch.long)
     loss = module.training_step(MaskedBatch(empty, empty != 0, nothing, nothing, torch.zeros(1), 0))["loss"]
     loss.backward()
@@ -141,13 +100,13 @@ def test_a_batch_without_a_target_has_no_loss_and_no_gradient(data) -> None:
     assert all(weight.grad is None or not weight.grad.any() for weight in module.parameters())
 
 
-def test_the_trainer_predicts_the_likeliest_words_for_each_mask(data, trainer) -> None:
-    source = data()
+def test_the_trainer_predicts_the_likeliest_words_for_each_mask(reviews) -> None:
+    source = reviews()
     module = module_for(source)
     module.metadata = {"tokenizer": source.tokenizer.to_json()}
     module.num_fillings = 3
     loader = source.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
-    ((one, two),) = trainer().predict(module, dataloaders=loader)
+    ((one, two),) = trainer_of().predict(module, dataloaders=loader)
     assert [len(one), len(two)] == [1, 2]
     assert all(len(fillings) == 3 for fillings in [*one, *two])
     assert {each.word for fillings in two for each in fillings} <= set(source.tokenizer.words[2:])

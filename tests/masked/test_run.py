@@ -118,12 +118,3 @@ def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Pa
         mean = predictions.losses.sum() / predictions.tokens.sum()
         assert mean == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
         assert (np.diff(predictions.rows) > 0).all(), "the rows of the split, in their order"
-
-
-@pytest.mark.slow  # 0.8 s, a training; test_finetune.py and test_initialize.py test the same with other kinds
-def test_a_classifier_starts_from_it(run: Path, scripts: Scripts, tiny_training: list[str]) -> None:
-    options = [each for each in tiny_training if not each.startswith("task=")]
-    done = scripts.run("train", "experiment=finetune/masked", *options, f"init_from={run}")
-    assert done.returncode == 0, done.stderr
-    record = json.loads(next(scripts.folder.glob("logs/sentiment/runs/*/metrics.json")).read_text())
-    assert record["status"] == "finished"
