@@ -168,7 +168,7 @@ def test_too_few_sizes_or_budgets_are_an_error(
 OTHERS: dict[str, dict[str, Any]] = {
     "have 2 different tasks, such as other and scale-113k_steps-1000; name the folder": {"task": "names"},
     "have 2 different data (fingerprints), such as": {"data": {"source": "local", "fingerprint": "g"}},
-    "1 of 13 runs are on generated data (data.source=sample), such as other": {"data": {"source": "sample"}},
+    "have 2 different kinds of data (data.source=sample and real), such as": {"data": {"source": "sample"}},
     "other: has no val/loss; it recorded val/accuracy": {"lines": [{"step": 249, "seconds": 1, "val/accuracy": 0.5}]},
     "other: val/loss was last measured at step 125 of 250": {"lines": lines_of(SIZES["2k"], 250)[:-2]},
     "other: does not record its parameters, steps and tokens; train it again": {"tokens": None},

@@ -138,22 +138,19 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     """
     usual_data = _usual(runs, lambda run: run.fingerprint)
     same = [run for run in runs if run.fingerprint in (usual_data, None)]
+    usual = {key: _usual(same, partial(_of_split, key)) for key in sorted({key for run in same for key in run.split})}
     usual_size = _usual(same, lambda run: run.sizes.get("validation"))
-    split_keys = sorted({key for run in same for key in run.split})
-    usual_split = {key: _usual(same, partial(_of_split, key)) for key in split_keys}
     largest = max((run.sizes.get("train", 0) for run in same), default=0)
     notes = []
     for run in runs:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
-        size, training = run.sizes.get("validation"), run.sizes.get("train")
-        others = [key for key, value in usual_split.items() if key in run.split and run.split[key] != value]
+        size, training = run.sizes.get("validation"), run.sizes.get("train", largest)
+        others = [f"{key}={shown(value)}" for key, value in run.split.items() if value != usual.get(key, value)]
         if run.fingerprint not in (usual_data, None):
             found["data"] = f"data {run.fingerprint}"
-        elif others:
-            found["split"] = ", ".join(f"{key}={shown(run.split[key])}" for key in others)
-        elif size not in (usual_size, None):
-            found["split"] = f"{size:,} in validation"
-        elif training is not None and training < largest and not found and "data.max_train_rows" not in pooled:
+        elif others or size not in (usual_size, None):
+            found["split"] = ", ".join(sorted(others)) or f"{size:,} in validation"
+        elif training < largest and not found and "data.max_train_rows" not in pooled:
             found["train"] = f"{training:,} in training"
         notes.append(", ".join(found.values()))
     return notes

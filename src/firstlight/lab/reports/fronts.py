@@ -31,7 +31,8 @@ class Front:
 
     def values(self, run: Run) -> list[float]:
         """Return the values of the objectives of one of the trials."""
-        return [value for name in self.objectives if (value := value_of(run, name)) is not None]
+        found = (getattr(run, name) if name in MEASURES else run.metrics.get(name) for name in self.objectives)
+        return [value for value in found if value is not None]
 
 
 def on_front(points: Sequence[Sequence[float]], lower_is_better: Sequence[bool]) -> list[bool]:
@@ -63,12 +64,6 @@ def front_of(runs: Sequence[Run]) -> Front | None:
     best.sort(key=lambda run: front.values(run)[0], reverse=not falls[0])
     others = [run for run, is_on in zip(measured, is_best, strict=True) if not is_on]
     return replace(front, best=tuple(best), others=tuple(others)) if measured else None
-
-
-def value_of(run: Run, name: str) -> float | None:
-    """Return the value of an objective of a run: a metric or a number of its record."""
-    value: float | None = getattr(run, name) if name in MEASURES else run.metrics.get(name)
-    return value
 
 
 def front_sentence(front: Front) -> str:

@@ -79,14 +79,9 @@ def checked(runs: Sequence[Run], metric: str | None) -> list[Run]:
         raise UserError("--scaling: no run has finished; train a sweep, such as experiment=scaling/names")
     if metric is not None and not (metric.startswith("val/") and metric.rpartition("/")[2] in LOSSES):
         raise UserError(f"--metric {metric}: a scaling law describes a loss; choose val/loss or val/bits_per_character")
-    sampled = [run for run in counted if run.is_sample]
-    if 0 < len(sampled) < len(counted):
-        raise UserError(
-            f"--scaling: {len(sampled)} of {len(counted)} runs are on generated data (data.source=sample), such as "
-            f"{sampled[0].folder}; name the folder of one sweep"
-        )
     differences: tuple[tuple[str, Callable[[Run], object]], ...] = (
         ("tasks", lambda run: run.task),
+        ("kinds of data (data.source=sample and real)", lambda run: run.is_sample),
         ("data (fingerprints)", lambda run: run.fingerprint),
         ("validation splits", lambda run: sorted(run.split.items(), key=str)),
         ("sizes of the validation split", lambda run: run.sizes.get("validation")),
