@@ -13,6 +13,7 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.loggers import Logger
 
+from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.module import Classification
 from firstlight.classifier.network import Classifier
@@ -108,22 +109,16 @@ def bench(tmp_path: Path, reviews_folder: Path) -> Bench:
     return Bench(tmp_path, reviews_folder)
 
 
-class Judged(Callback):
+class Judged(EvaluationCallback):
     """Callback that stores the targets and predictions of every evaluation: (n,) int."""
 
     def __init__(self) -> None:
         self.targets: dict[str, list[int]] = {"val": [], "test": []}
         self.predictions: dict[str, list[int]] = {"val": [], "test": []}
 
-    def _keep(self, stage: str, outputs: Any, batch: Any) -> None:
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         self.targets[stage] += batch.targets.tolist()
         self.predictions[stage] += outputs["probabilities"].argmax(dim=1).tolist()
-
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self._keep("val", outputs, batch)
-
-    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self._keep("test", outputs, batch)
 
 
 @pytest.fixture

@@ -89,14 +89,6 @@ def test_the_installation_begins_with_make_setup(page: str) -> None:
     assert {"make train", "make test"} < set(commands)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_no_command_names_a_sweep_by_its_date(page: Path) -> None:
-    """Nobody can copy such a command on another day."""
-    assert not re.findall(
-        r"^.*python \S+ logs/sweeps/\S*\d{4}-\d\d-\d\d.*$", page.read_text(encoding="utf-8"), re.MULTILINE
-    )
-
-
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     links = LINK.findall((ROOT / page).read_text(encoding="utf-8"))

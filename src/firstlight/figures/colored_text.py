@@ -29,7 +29,6 @@ class _Placed(NamedTuple):
     """Position of a piece of text, in characters and lines."""
 
     text: str
-    value: float
     column: int
     line: int
     width: int
@@ -63,9 +62,10 @@ def plot_colored_words(
     decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest score
     written = [_signed(score, decimals) for score in scores]
     widths = [max(_width(word), len(number)) for word, number in zip(words, written, strict=True)]
-    placed = _flow(words, scores, [width + 1 for width in widths])
+    placed = _flow(words, [width + 1 for width in widths])
     limit = max(float(np.abs(scores).max()), 1e-6)
-    return _draw(placed, style.DIVERGING, Normalize(-limit, limit), title=title, label=label, numbers=written, gap=0.35)
+    colors = ScalarMappable(Normalize(-limit, limit), style.DIVERGING)
+    return _draw(placed, scores, colors, title, label, numbers=written, gap=0.35)
 
 
 def plot_surprising_text(
@@ -101,8 +101,8 @@ def plot_surprising_text(
         'ROMEO'
     """
     bits = _checked(pieces, bits)
-    placed = _flow(pieces, bits, [_width(piece) for piece in pieces])
-    return _draw(placed, SURPRISE, Normalize(0, top), title=title, label=label)
+    placed = _flow(pieces, [_width(piece) for piece in pieces])
+    return _draw(placed, bits, ScalarMappable(Normalize(0, top), SURPRISE), title, label)
 
 
 def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:
@@ -127,16 +127,16 @@ def _width(text: str) -> int:
     )
 
 
-def _flow(pieces: Sequence[str], values: NDArray[np.float64], widths: Sequence[int]) -> list[_Placed]:
+def _flow(pieces: Sequence[str], widths: Sequence[int]) -> list[_Placed]:
     """Place pieces one after another. A new line begins when a line is full or a piece ends in a line break."""
     placed, column, line = [], 0, 0
-    for piece, value, width in zip(pieces, values, widths, strict=True):
+    for piece, width in zip(pieces, widths, strict=True):
         shown = piece.replace("\n", SHOWN_NEW_LINE).replace("\t", " ")
         if column and column + width > COLUMNS:
             column, line = 0, line + 1
         if width > COLUMNS:
             shown, width = shown[: COLUMNS - 1] + style.ELLIPSIS, COLUMNS
-        placed.append(_Placed(shown, float(value), column, line, width))
+        placed.append(_Placed(shown, column, line, width))
         column += width
         if piece.endswith("\n"):
             column, line = 0, line + 1
@@ -145,11 +145,11 @@ def _flow(pieces: Sequence[str], values: NDArray[np.float64], widths: Sequence[i
 
 def _draw(
     placed: Sequence[_Placed],
-    colors: Any,
-    norm: Normalize,
-    *,
+    values: NDArray[np.float64],
+    colors: ScalarMappable,
     title: str,
     label: str,
+    *,
     numbers: Sequence[str] = (),
     gap: float = 0.0,
 ) -> Figure:
@@ -166,28 +166,20 @@ def _draw(
     axes.set_xlim(-style.MARGIN / character, (style.WIDTH - style.MARGIN) / character)
     axes.set_ylim(num_lines, 0)
     boxes = [Rectangle((piece.column, piece.line + 0.04), piece.width - gap, 0.92) for piece in placed]
-    grounds = [colors(norm(piece.value)) for piece in placed]
+    grounds = colors.to_rgba(values)
     axes.add_collection(PatchCollection(boxes, facecolors=grounds, edgecolors="none"))
     size = character * 72 / CHARACTER_WIDTH
     for i, (piece, ground) in enumerate(zip(placed, grounds, strict=True)):
-        color = style.readable_on(ground)
+        color = style.readable_on(tuple(ground))
         middle = piece.column + (piece.width - gap) / 2
+        centered: dict[str, Any] = {"color": color, "ha": "center", "va": "center", "parse_math": False}
         if piece.text.strip():
-            axes.text(
-                middle,
-                piece.line + (0.3 if numbers else 0.5),
-                piece.text,
-                color=color,
-                fontsize=0.96 * size,
-                fontfamily="monospace",
-                ha="center",
-                va="center",
-                parse_math=False,
-            )
+            center = piece.line + (0.3 if numbers else 0.5)
+            axes.text(middle, center, piece.text, fontsize=0.96 * size, fontfamily="monospace", **centered)
         if numbers:
-            axes.text(middle, piece.line + 0.77, numbers[i], color=color, fontsize=0.7 * size, ha="center", va="center")
+            axes.text(middle, piece.line + 0.77, numbers[i], fontsize=0.7 * size, **centered)
     bar_axes = figure.add_axes((0.2, 0.55 / height, 0.6, 0.13 / height))
     extend = "neither" if numbers else "max"
-    style.color_bar(ScalarMappable(norm, colors), figure, cax=bar_axes, orientation="horizontal", extend=extend)
+    style.color_bar(colors, figure, cax=bar_axes, orientation="horizontal", extend=extend)
     bar_axes.set_xlabel(label, parse_math=False)
     return figure

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -122,20 +121,10 @@ def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors
             y = place[1] + up * pixel * 1.45
             box = np.array([x - width / 2, y - height / 2, x + width / 2, y + height / 2])
             hits = (box[0] < taken[:, 2]) & (taken[:, 0] < box[2]) & (box[1] < taken[:, 3]) & (taken[:, 1] < box[3])
-            if hits.any() or not _within(inside, box):
+            if hits.any() or not (inside.contains(*box[:2]) and inside.contains(*box[2:])):
                 continue
             taken = np.vstack((taken, box))
-            axes.annotate(
-                name,
-                tuple(axes.transData.inverted().transform((x, y))),
-                fontsize=LABEL_SIZE,
-                color=color,
-                ha="center",
-                va="center",
-                parse_math=False,
-            ).set_in_layout(False)
+            point = tuple(axes.transData.inverted().transform((x, y)))
+            label = axes.annotate(name, point, fontsize=LABEL_SIZE, color=color, ha="center", va="center")
+            label.set(parse_math=False, in_layout=False)
             break
-
-
-def _within(extent: Bbox, box: NDArray[np.float64]) -> bool:
-    return bool(box[0] >= extent.x0 and box[1] >= extent.y0 and box[2] <= extent.x1 and box[3] <= extent.y1)

@@ -58,16 +58,14 @@ def plot_scaling_fit(
     size, data, loss = _arrays(parameters, tokens, losses)
     hollow = np.zeros(len(size), dtype=bool) if held_out is None else np.asarray(held_out, dtype=bool)
     figure, (left, right) = style.new_panels(title, 5.2, columns=2, sharey=True)
-    for color, budget in _colored(data):
-        same = data == budget
-        line = np.geomspace(size.min(), size.max(), POINTS)
-        left.plot(line, fitted(line, np.full_like(line, budget)), color=color, linewidth=1.5)
-        _mark(left, size[same], loss[same], hollow[same], color, _short(budget))
-    for color, each in _colored(size):
-        same = size == each
-        line = np.geomspace(data.min(), data.max(), POINTS)
-        right.plot(PER_TOKEN * each * line, fitted(np.full_like(line, each), line), color=color, linewidth=1.5)
-        _mark(right, PER_TOKEN * each * data[same], loss[same], hollow[same], color, _short(each))
+    for axes, groups, along in ((left, data, size), (right, size, data)):
+        line = np.geomspace(along.min(), along.max(), POINTS)
+        for color, group in _colored(groups):
+            same, constant = groups == group, np.full_like(line, group)
+            scale = 1 if axes is left else PER_TOKEN * group
+            values = fitted(line, constant) if axes is left else fitted(constant, line)
+            axes.plot(scale * line, values, color=color, linewidth=1.5)
+            _mark(axes, scale * along[same], loss[same], hollow[same], color, _short(group))
     if hollow.any():
         left.plot([], [], "o", color=style.INK, markerfacecolor="white", label="held out")
     for axes, label, legend in (

@@ -155,11 +155,7 @@ def save(figure: Figure, path: str | Path) -> Path:
         'ladder.png'
     """
     path = Path(path)
-    supported = figure.canvas.get_supported_filetypes()
-    file_format = path.suffix.removeprefix(".").lower()
-    if file_format not in supported:
-        raise ValueError(f"cannot save a figure as {path.name!r}; use one of the suffixes .{', .'.join(supported)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
-        figure.savefig(unfinished, format=file_format, dpi=PIXELS_WIDE / figure.get_figwidth())
+        figure.savefig(unfinished, format=path.suffix.removeprefix("."), dpi=PIXELS_WIDE / figure.get_figwidth())
     return path
