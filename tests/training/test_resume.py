@@ -292,12 +292,6 @@ def test_latest_resumes_the_newest_run_also_of_a_task(scripts: Scripts, training
     assert (done.returncode, done.stdout) == (0, message)
     assert (further.returncode, further.stderr) == (2, f"error: {message}")
     assert contents(run.parent) == before
-    for typed in (["resume=latest:names"], ["task=names", "resume=latest"]):
-        done = scripts.run("train", *typed)
-        assert done.returncode == 2
-        assert done.stderr == (
-            f"error: latest:names: no trained run below logs has task=names; there are runs of {task}\n"
-        )
 
 
 def test_a_resumed_run_keeps_the_test_setting_that_it_was_started_with(tmp_path: Path) -> None:

@@ -161,15 +161,6 @@ def test_a_file_fills_the_rows_of_its_words_and_no_other(tmp_path: Path, data: T
     assert "vectors=file, embedding: 2 of 14 words have a vector (18.8% of the training tokens)" in caplog.text  # 6/32
 
 
-def test_the_vectors_of_a_file_are_scaled_together(tmp_path: Path, data: TableData) -> None:
-    vectors = {"good": [1.0, 2.0, 3.0], "bad": [-1.0, 0.5, 4.0], "elsewhere": [100.0, 200.0, 300.0]}
-    network = network_for(data)
-    set_vectors(from_file(tmp_path / "v.txt", vectors, std=0.02), network, data)
-    found = rows_of(network.embedding)[[data.tokenizer.words.index(word) for word in ("good", "bad")]]
-    known = torch.tensor([vectors["good"], vectors["bad"]])
-    assert_close(found, known * 0.02 / known.std(correction=0))
-
-
 def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatch) -> None:
     """Below $FIRSTLIGHT_DATA; 3 numbers are neither 30 nor 13."""
     folder = tmp_path / "mine" / "glove"

@@ -38,8 +38,6 @@ class DashboardOptions:
 def main() -> None:
     """Parse the command line, write the workspace, and with --push send it to W&B."""
     options = parse(DashboardOptions, "dashboard")
-    if not options.project.strip():
-        raise UserError("--project is empty; name the project to which the runs are logged")
     workspace = build(options.project, options.entity or "")
     path = options.output or options.log_dir / "dashboard.json"
     if path.is_dir():

@@ -54,24 +54,25 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     if SOURCE_EMBEDDING in given and hasattr(data, "source_tokenizer"):
         other_source = tokenizer_of_json(metadata["source_tokenizer"]) if metadata.get("source_tokenizer") else other
         shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
-    taken, left = {}, []
+    taken: dict[str, Tensor] = {}
     for name, weight in own.items():
-        source = given.get(name)
-        shared = shared_words.get(name)
+        source, shared = given.get(name), shared_words.get(name)
         is_by_word = name in shared_words and not _is_head_of_classes(name, own, given)
-        if has_other_classes and name.startswith(OF_CLASSES):
-            left.append(name)
-        elif shared and is_by_word and source is not None and _same_width(given, own):
+        if source is None or (has_other_classes and name.startswith(OF_CLASSES)):
+            continue
+        if shared and is_by_word and given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]:
             taken[name] = _rows_of(weight, source, shared)
-        elif source is not None and source.shape == weight.shape and not is_by_word:
+        elif source.shape == weight.shape and not is_by_word:
             taken[name] = source
-        elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
+        elif name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
             taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))
             verb = "stretched" if len(weight) > len(source) else "cut"
             log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight), extra=ONLY_IN_LOG)
-        else:
-            left.append(name)
-    if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
+    if (
+        SOURCE_EMBEDDING in taken
+        and EMBEDDING in taken
+        and own[SOURCE_EMBEDDING].data_ptr() == own[EMBEDDING].data_ptr()
+    ):
         joined = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
         for name, weight in own.items():
             if name in taken and weight.data_ptr() == own[EMBEDDING].data_ptr():
@@ -82,6 +83,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             "model"
         )
     module.load_state_dict({**own, **taken})
+    left = [name for name in own if name not in taken]
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
 
@@ -115,21 +117,12 @@ def _width_multiplier_of(config: Any) -> float:
     return 1.0
 
 
-def is_one_embedding(network: Any) -> bool:
-    """Return whether source and target of a translator share one embedding."""
-    return network.source_embedding is network.embedding
-
-
 def _fitted(table: Tensor, length: int, *, is_relative: bool) -> Tensor:
     """Return a table of another length: interpolated if longer, else its first rows, or the middle ones if relative."""
     if length >= len(table):
         return stretch(table, length)
     first = (len(table) - length) // 2 if is_relative else 0
     return table[first : first + length]
-
-
-def _same_width(given: dict[str, Tensor], own: dict[str, Tensor]) -> bool:
-    return given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]
 
 
 def _with_vectors(words: list[str], weights: dict[str, Tensor]) -> list[str]:
