@@ -97,15 +97,10 @@ def quoted_option(key: str, value: str) -> str:
     flag = spell(key, None)
     if spell is not as_override and flag is not None:
         return f"{flag} {shlex.quote(value)}"
-    if not needs_quotes(value):
+    if not _NOT_PLAIN.search(value) and value.lower() not in ("", "null", "true", "false"):
         return as_override(key, value)
     override = as_override(key, quoted(value))
     return shlex.quote(override) if re.search(r'["$`!\\]', override) else f'"{override}"'
-
-
-def needs_quotes(value: str) -> bool:
-    """Return whether Hydra or the shell reads a value differently without quotes."""
-    return bool(_NOT_PLAIN.search(value)) or value.lower() in ("", "null", "true", "false")
 
 
 def quoted(text: str) -> str:

@@ -17,6 +17,7 @@ from firstlight.errors import UserError
 from firstlight.invocation import invocation
 
 DEFAULT_TASK = "sentiment"
+DIRECTIVES = ("# @package", "# yaml-language-server")  # comments that programs read
 MOST_SHOWN = 10  # keys of a section, without `more`
 GROUPS, INTERNAL = TEXTS["groups"], TEXTS["internal"]  # those that a user chooses from; those of our files
 
@@ -107,13 +108,9 @@ def _group(group: str, width: int, *, explained: bool = False) -> Iterator[str]:
 def _first_comment(group: str, choice: str) -> str:
     """Return the first sentence of the comment at the top of a choice's file."""
     lines = config_files.file_of(group, choice).read_text(encoding="utf-8").splitlines()
-    comment = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        if not line.startswith(("# @package", "# yaml-language-server")):
-            comment.append(line.lstrip("# "))
-    return re.split(r"(?<=[.)])\s+(?=[A-Z])", " ".join(comment))[0]
+    comments = takewhile(lambda line: line.startswith("#"), lines)
+    comment = " ".join(line.lstrip("# ") for line in comments if not line.startswith(DIRECTIVES))
+    return re.split(r"(?<=[.)])\s+(?=[A-Z])", comment)[0]
 
 
 def _section(section: str, keys: list[Key], width: int, *, is_complete: bool) -> Iterator[str]:
