@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import io
 import json
 import logging
 import os
@@ -138,23 +137,13 @@ def replace_by_a_pipe(file: Path) -> None:
     os.mkfifo(file)
 
 
-def change_the_dtype(file: Path) -> None:
-    """Replace a file by a valid array with other numbers."""
-    with io.BytesIO() as other:
-        np.save(other, np.arange(12.0).reshape(3, 4))
-        file.write_bytes(other.getvalue())
-
-
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "empty": lambda file: file.write_bytes(b""),
     "truncated": lambda file: file.write_bytes(file.read_bytes()[:-2]),
-    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
-    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
     "flipped": flip_a_bit,
     "folder": replace_by_a_folder,
     "pipe": replace_by_a_pipe,
-    "dtype": change_the_dtype,
 }
 
 

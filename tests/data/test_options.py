@@ -20,8 +20,6 @@ CHARACTERS, PIECES = TokenizerKind.char, TokenizerKind.subword
         ({"context_length": 0}, "data.context_length=0 must be at least 1"),
         ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
         ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
-        ({"validation_fraction": 0.5}, "data.validation_fraction=0.5 must lie between 0 and 0.5"),
-        ({"test_fraction": -0.1}, "data.test_fraction=-0.1 must "),
         ({"test_fraction": 0.5}, "data.test_fraction=0.5 must "),
         ({"source": SourceKind.sample}, "data.path=mine: data.source=sample does not read a file; remove data.path"),
     ],
@@ -36,10 +34,8 @@ def test_options_that_no_data_can_have_are_refused(kind, options, message):
     [
         (CharacterOptions, {"path": None}, "data.path is not set; set it to a text file, as in data.path=my_novel.txt"),
         (CharacterOptions, {"batch_size": 0}, "data.batch_size=0 must be at least 1"),
-        (ReviewOptions, {"batch_size": 0}, "data.batch_size=0 must be at least 1"),
         (PairOptions, {"batch_tokens": 0}, "data.batch_tokens=0 must be at least 1"),
         (CharacterOptions, {"separator": ""}, "data.separator= must be one character"),
-        (CharacterOptions, {"separator": ".."}, r"data.separator=.. must be one character"),
         (PairOptions, {"target_column": "en"}, "data.source_column and data.target_column are both en; change one"),
         (ReviewOptions, {"class_names": ["bad", "good"]}, "data.class_names requires data.labels=classes, not binary"),
     ],
@@ -54,32 +50,11 @@ def test_options_that_make_no_data_are_refused(kind, options, message):
     [
         (ReviewOptions, {"kind": CHARACTERS}, "tokenizer=char requires a generator; use tokenizer=word or"),
         (PairOptions, {"kind": CHARACTERS}, "tokenizer=char makes sentences too long; use tokenizer=subword or word"),
-        (
-            PairOptions,
-            {"word_list": "words.txt"},
-            "tokenizer.word_list has lower-case words, but translation keeps case",
-        ),
-        (
-            PairOptions,
-            {"kind": PIECES, "max_size": 259},
-            "max_size=259 is too small for 256 bytes and 4 marks; set it to 260",
-        ),
-        (
-            CharacterOptions,
-            {"kind": PIECES, "max_size": 255},
-            "max_size=255 is too small for 256 bytes; set it to 256 or",
-        ),
-        (
-            CharacterOptions,
-            {"max_size": 255},
-            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
-        ),
+        (PairOptions, {"word_list": "words.txt"}, "tokenizer.word_list has lower-case words, but translation"),
+        (PairOptions, {"kind": PIECES, "max_size": 259}, "max_size=259 is too small for 256 bytes and 4 marks; set it"),
+        (CharacterOptions, {"kind": PIECES, "max_size": 255}, "max_size=255 is too small for 256 bytes; set it to 256"),
         (CharacterOptions, {"punctuation": False}, "tokenizer.punctuation=false removes marks, but a generator"),
-        (
-            CharacterOptions,
-            {"word_list": "words.txt"},
-            "tokenizer.word_list has simplified words, but a generator keeps",
-        ),
+        (CharacterOptions, {"word_list": "words.txt"}, "tokenizer.word_list has simplified words, but a generator"),
     ],
 )
 def test_tokenizers_that_do_not_suit_the_data_are_refused(kind, tokenizer, message):

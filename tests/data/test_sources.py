@@ -165,9 +165,7 @@ def test_a_path_that_can_only_be_local_must_exist(asked, path):
 
 @pytest.mark.parametrize("url", ["https://example.org/train.csv", "hf://datasets/own/reviews"])
 def test_a_url_is_refused_with_a_remedy(asked, url):
-    with pytest.raises(
-        UserError, match=f"data.path={url} is a URL; download the file first, or set data.url or data.hub"
-    ):
+    with pytest.raises(UserError, match=f"data.path={url} is a URL; download the file first, or set data.url"):
         find(path=url)
     assert asked == []
 

@@ -110,11 +110,7 @@ def test_rows_are_streamed(make):
         ("r.csv", b'text,label\n"a\nb\xff",1\n', "r.csv:3: byte 0xff is not UTF-8"),
         ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', "r.jsonl:2: byte 0xc3 is not UTF-8"),
         ("r.csv", "text\na\nb\0c\n", "r.csv:3: the line contains a NUL byte; save the file as UTF-8"),
-        (
-            "r.jsonl",
-            '{"a": 1}\n{"a": 2\n',
-            r"r.jsonl:2: .* not a JSON object \(.* at column .*\); write one object per",
-        ),
+        ("r.jsonl", '{"a": 1}\n{"a": 2\n', r"r.jsonl:2: .* \(.* at column .*\); write one object per line"),
         ("r.json", '[\n{"a": 1},\n{"a": 2}]\n', "r.json:1: the line is not a JSON object"),
         ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: the line is not a JSON object \(it is a list\)"),
         ("r.jsonl", "[" * 100_003, "r.jsonl:1: the line is not a JSON object"),
