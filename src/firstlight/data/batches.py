@@ -224,10 +224,8 @@ class TableLoader:
         if self.look_up is None:
             return iter(self._loader)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            raise UserError(
-                "a loader made without a trainer gives all batches to every process; "
-                "pass the data module to the trainer, as in trainer.fit(module, datamodule=data)"
-            )
+            problem = "a loader made without a trainer gives all batches to every process"
+            raise UserError(f"{problem}; pass the data module, as in trainer.fit(module, datamodule=data)")
         return map(self.look_up, self._loader)
 
 

@@ -95,20 +95,14 @@ def encode(
         Tokenizer.from_json(facts["tokenizer"]),
         first_lines=facts["lines"],
     )
-    return _with_labels(encoded, source, labelled, label_names) if labelled else encoded
-
-
-def _with_labels(
-    encoded: EncodedTexts, source: Source, options: ReviewOptions, label_names: list[str] | None
-) -> EncodedTexts:
-    """Return encoded texts whose labels are read as the options require."""
-    names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
-    ordered = list(map(str, options.class_names or ()))
-    if label_names is None and options.choices is None and sorted(ordered) == sorted(names):
+    if labelled is None:
+        return encoded
+    names, meanings = _read_labels(encoded.first_lines, source, labelled, label_names)
+    ordered = list(map(str, labelled.class_names or ()))
+    if label_names is None and labelled.choices is None and sorted(ordered) == sorted(names):
         names, meanings = ordered, {label: ordered.index(names[number]) for label, number in meanings.items()}
-    numbers = np.array(list(meanings.values()), dtype=np.int64)
-    labels = numbers[encoded.labels]
-    return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=options.choices)
+    labels = np.array(list(meanings.values()), dtype=np.int64)[encoded.labels]
+    return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=labelled.choices)
 
 
 def _read_labels(

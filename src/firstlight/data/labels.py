@@ -208,20 +208,13 @@ class LabelReading:
         return f"no row is {listed(without, 'or')}" if without else None
 
     def doubt(self, lowest: int) -> str | None:
-        """Return why the labels may not be stars and which option to set, or None if they are not in doubt.
+        """Return why two labels, read as stars counted from `lowest`, may be two classes, and which option to set.
 
-        It applies to two classes whose labels were read as stars counted from `lowest`.
+        Returns None unless they are two labels of one class.
         """
-        values, found = list(self.targets), set(self.targets.values()) - {LEFT_OUT}
-        if len(values) == 1 and values[0] in ("1", str(lowest + 1)):
-            remedy = "set data.labels=stars if they are stars, or data.labels=classes if they are 0 and 1"
-        elif len(values) == 2 and len(found) < 2:
-            first, second = values
-            if second == str(lowest + 2) and first == str(lowest + 1):
-                remedy = f"set data.lowest_label={first} if {first} is negative and {second} positive"
-            else:
-                remedy = "write negative and positive in the label column"
-            remedy += ", or data.labels=stars if they are stars"
-        else:
+        if len(self.targets) != 2 or len(set(self.targets.values()) - {LEFT_OUT}) == 2:
             return None
-        return f"{self}, if they are stars from {lowest} to {lowest + len(STARS) - 1}; {remedy}"
+        first, second = self.targets
+        problem = f"{self}, if they are stars from {lowest} to {lowest + len(STARS) - 1}"
+        remedy = f"set data.lowest_label={first} if {first} is negative and {second} positive"
+        return f"{problem}; {remedy}, or data.labels=stars if they are stars"
