@@ -61,7 +61,7 @@ def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path
     data = ReviewData(**options, target_encoding_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
     losses, targets = [], []
     with torch.no_grad():
-        for batch in data.training_split_loader():
+        for batch in data.split_loader("train"):
             losses.append(classification_loss(loaded.network(*batch.inputs), batch.targets) * len(batch.targets))
             targets.append(batch.targets)
     loss = sum(losses) / len(torch.cat(targets))

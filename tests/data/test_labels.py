@@ -111,11 +111,6 @@ def test_classes_are_the_different_values_in_order(values, names):
     assert [reader.read(name, PLACE) for name in names] == [*range(len(names))]
 
 
-def test_a_class_that_training_did_not_have_is_refused():
-    with pytest.raises(UserError, match=f"{PLACE}: label mad is not a class of the training data: glad, sad"):
-        classes("sad", "glad").read("mad", PLACE)
-
-
 @pytest.mark.parametrize(("values", "count"), [([None], 0), ([1, 1.0, "1"], 1), (range(1009), 1009)])
 def test_a_column_with_one_class_or_a_class_for_every_row_is_not_the_label_column(values, count):
     message = f"data.label_column=mood must have 2 to {MOST_CLASSES} distinct values, not {count}; change it"

@@ -143,11 +143,6 @@ def test_a_path_to_a_file_is_one_split(make, only_split):
     assert (source.where, source.splits) == (path, [only_split])
 
 
-def test_a_path_to_nothing_local_is_a_data_set_of_the_hub(asked):
-    assert find(path="own/reviews", cache_dir="cache") == (SourceKind.hub, "own/reviews@5eed")
-    assert asked == [("own/reviews", Path("cache"))]
-
-
 def test_a_path_to_the_hub_is_never_a_sample(no_hub):
     message = "data.path=own/reviews is not a local file or folder, and the Hub does not answer"
     with pytest.raises(UserError, match=message):

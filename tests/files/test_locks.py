@@ -89,7 +89,6 @@ def ended_process() -> int:
         ("elsewhere 1", 30, True),
         ("elsewhere 1", 90, False),
         ("", 30, True),  # its owner is writing it
-        ("", 90, False),
         ("HERE 999999999999999999999999", 90, False),
     ],
 )

@@ -121,10 +121,10 @@ def test_the_targets_are_the_tokens_that_follow(tmp_path, open_data):
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_validation_predicts_every_token_once_and_in_order(tmp_path, open_data, split):
     data = with_trainer(open_data(tmp_path, test_fraction=0.1))
-    found = batches(data, data.evaluation_loader(split))
+    found = batches(data, data.split_loader(split))
     predicted = torch.cat([batch.targets.flatten() for batch in found]).tolist()
     assert predicted == ids_of(data, split)[1:].tolist()
-    again = batches(data, data.evaluation_loader(split))
+    again = batches(data, data.split_loader(split))
     assert all(torch.equal(one.token_ids, two.token_ids) for one, two in zip(found, again, strict=True))
 
 

@@ -128,7 +128,7 @@ def test_it_measures_generators_and_a_last_step_within_an_epoch(tmp_path: Path) 
     trainer.fit(module, datamodule=data)
     module.eval()
     with torch.no_grad():
-        measured = [module.measure(batch) for batch in data.training_split_loader()]
+        measured = [module.measure(batch) for batch in data.split_loader("train")]
     loss = sum(float(outputs["loss"]) * weight for outputs, weight in measured) / sum(weight for _, weight in measured)
     assert lines.curve("train/eval_loss") == [(1, pytest.approx(loss, abs=1e-5))]
 

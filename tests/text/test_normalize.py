@@ -46,12 +46,6 @@ def test_a_lone_surrogate_separates_words_like_any_other_symbol():
     assert simplify("good\ud800bad") == "good?bad"
 
 
-@given(TEXTS)
-@settings(deadline=None)
-def test_the_normalizer_is_the_definition_in_unicode(text):
-    assert normalizer().normalize_str(text) == simplify_in_python(text)
-
-
 @given(st.one_of(TEXTS, st.text(st.characters(max_codepoint=127))))  # there is a shorter way for ASCII
 @settings(deadline=None)
 def test_words_are_those_of_the_simplified_text(text):

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstlight.errors import UserError
+from firstlight.text.options import TokenizerOptions
 from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import (
     BYTE_OF_SYMBOL,
     BytePairTokenizer,
@@ -198,6 +200,8 @@ EVERY_KIND = {
     "words of a text": text_words,
     "words": train_word_tokenizer(TEXTS)[0],
     "subwords": train_subword_tokenizer(TEXTS, vocab_size=53),
+    "words of sentences": SentenceTokenizer.train(TEXTS, TokenizerOptions(min_document_frequency=1)),
+    "pieces of sentences": SentenceTokenizer.train(TEXTS, TokenizerOptions("subword", max_size=311)),
 }
 
 

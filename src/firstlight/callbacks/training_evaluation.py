@@ -60,7 +60,7 @@ class TrainingEvaluation(Callback):
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         is_last_step = ends_a_step(trainer, batch_idx) and trainer.global_step == trainer.max_steps
         if trainer.is_last_batch or is_last_step:
-            loader = data_of(trainer, self).training_split_loader()
+            loader = data_of(trainer, self).split_loader("train")
             found = _evaluate(trainer, pl_module, loader, trainer.limit_train_batches)
             log_training(trainer, pl_module, {f"train/eval_{name}": value for name, value in found.items()})
 

@@ -181,9 +181,20 @@ class TableData(LightningDataModule):
         """Return short training texts that a generator may memorize. The default is []."""
         return []
 
-    def training_split_loader(self) -> TableLoader:
-        """Return a loader of the training split for an evaluation: every row or token occurs once."""
+    def split_loader(self, split: str) -> TableLoader:
+        """Return a loader of a split for an evaluation: every row or token occurs once.
+
+        split: `train`, `validation` or `test`.
+        """
         raise NotImplementedError
+
+    def val_dataloader(self) -> TableLoader:
+        """Return a loader of the validation split. Every row or token occurs once."""
+        return self.split_loader("validation")
+
+    def test_dataloader(self) -> TableLoader:
+        """Return a loader of the test split. Every row or token occurs once."""
+        return self.split_loader("test")
 
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
@@ -298,25 +309,15 @@ class RowData(TableData):
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
-    def val_dataloader(self) -> TableLoader:
-        """Return a loader of the validation split. Every row occurs once."""
-        self.ensure_setup()
-        return self.evaluation_loader(self.rows("validation"))
-
-    def test_dataloader(self) -> TableLoader:
-        """Return a loader of the test split. Every row occurs once."""
-        self.ensure_setup()
-        return self.evaluation_loader(self.rows("test"))
-
     def predict_dataloader(self) -> TableLoader:
         """Return a loader of the test split in its order, or of the validation split without a test split."""
         self.ensure_setup()
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
-    def training_split_loader(self) -> TableLoader:
+    def split_loader(self, split: str) -> TableLoader:
         self.ensure_setup()
-        return self.evaluation_loader(self.rows("train"), self.training_lookup())
+        return self.evaluation_loader(self.rows(split), self.training_lookup() if split == "train" else None)
 
     def evaluation_loader(self, rows: NDArray[np.int64], lookup: Dataset[Any] | None = None) -> TableLoader:
         """Return a loader of some rows, each once, in batches of similar length. lookup: None for `self.lookup()`."""

@@ -117,14 +117,6 @@ class StreamData(TableData):
             batches = ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
         return self.training_loader(Windows(), batches)
 
-    def val_dataloader(self) -> TableLoader:
-        """Return a loader of the validation split in windows that do not overlap."""
-        return self.evaluation_loader("validation")
-
-    def test_dataloader(self) -> TableLoader:
-        """Return a loader of the test split in windows that do not overlap."""
-        return self.evaluation_loader("test")
-
     def predict_dataloader(self) -> TableLoader:
         """Return a loader of one empty prompt, for which a generator writes a text from its beginning."""
         return self.text_dataloader([""])
@@ -150,10 +142,7 @@ class StreamData(TableData):
         tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
         self.reader = writer_of(tokenizer)
 
-    def training_split_loader(self) -> TableLoader:
-        return self.evaluation_loader("train")
-
-    def evaluation_loader(self, split: str) -> TableLoader:
+    def split_loader(self, split: str) -> TableLoader:
         """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
         self.ensure_setup()
         options = self.options
