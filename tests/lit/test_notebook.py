@@ -352,7 +352,7 @@ def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any,
     module, data = Classification.for_data(reviews(), **SIZES), other_reviews()
     for use in ("fit", "validate", "test", "predict", "loader"):
         source = {"dataloaders": data.text_dataloader(["great"])} if use == "loader" else {"datamodule": data}
-        with pytest.raises(UserError, match=r"vocabulary that the network was trained with; call data\.use_voc"):
+        with pytest.raises(UserError, match=r"vocabulary of the network; call data\.use_vocabulary_of"):
             getattr(trainer(), "predict" if use == "loader" else use)(module, **source)
 
 

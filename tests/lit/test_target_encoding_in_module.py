@@ -81,7 +81,7 @@ def test_data_with_other_target_encoding_is_refused(module: Classification, fold
         write(folder / "rows.csv"), target_encoding=True, target_encoding_pairs=11, target_encoding_shrinkage=1.0
     )
     other.ensure_setup()
-    with pytest.raises(UserError, match="the data does not have the target encoding that the network was trained with"):
+    with pytest.raises(UserError, match="the data does not have the target encoding of the network"):
         refuse_other_readings(module.metadata, other.val_dataloader())
 
 

@@ -1,6 +1,8 @@
 """Choice of the tokens in the figure of the embeddings, and their groups, which determine the colours."""
 
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from firstlight.text.sentence_tokenizers import MARKS, SPACE
@@ -9,20 +11,8 @@ from firstlight.text.tokenizers import CONTINUATION, SPECIAL
 
 MOST_TOKENS = 300  # tokens in the figure
 BYTES = 256
-POSITIVE = frozenset(
-    {"amazing", "awesome", "beautiful", "best", "better", "comfortable", "easily", "easy", "enjoy", "enjoyed"}
-    | {"excellent", "excited", "fantastic", "fast", "favorite", "fine", "fits", "fun", "funny", "glad", "good", "great"}
-    | {"happy", "helpful", "impressed", "interesting", "love", "loved", "lovely", "loves", "nice", "nicely", "perfect"}
-    | {"perfectly", "pleased", "powerful", "pretty", "quality", "recommend", "satisfied", "smooth", "sturdy", "super"}
-    | {"sweet", "well", "wonderful", "worth"}
-)
-NEGATIVE = frozenset(
-    {"annoying", "awful", "bad", "boring", "broke", "broken", "cheap", "cheaply", "crap", "damaged", "dead"}
-    | {"defective", "died", "difficult", "disappointed", "disappointing", "disappointment", "dull", "fail", "failed"}
-    | {"fails", "fake", "garbage", "hard", "hate", "horrible", "junk", "lack", "mess", "missing", "never", "nothing"}
-    | {"poor", "poorly", "problem", "problems", "refund", "return", "returned", "returning", "ripped", "sad", "sadly"}
-    | {"stopped", "stupid", "terrible", "thin", "ugly", "unfortunately", "useless", "waste", "weak", "worst", "wrong"}
-)
+OPINIONS = tomllib.loads(Path(__file__).with_name("opinions.toml").read_text(encoding="utf-8"))
+POSITIVE, NEGATIVE = frozenset(OPINIONS["positive"]), frozenset(OPINIONS["negative"])
 VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
 
 

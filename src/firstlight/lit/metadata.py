@@ -168,8 +168,7 @@ def refuse_other_readings(metadata: dict[str, Any] | None, loaders: Any) -> None
         if other:
             what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
             raise UserError(
-                f"the data does not have the {what} that the network was trained with; "
-                "call data.use_vocabulary_of(module) right after creating the data module"
+                f"the data does not have the {what} of the network; call data.use_vocabulary_of(module) first"
             )
 
 

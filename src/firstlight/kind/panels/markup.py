@@ -46,16 +46,14 @@ def bars(shares: dict[str, float], chosen: str) -> str:
     names = list(shares)
     if len(names) > MOST_CLASSES:
         names = sorted(names, key=lambda name: -shares[name])[:MOST_CLASSES]
-    return f'<div class="bars">{"".join(_bar(name, shares[name], name == chosen) for name in names)}</div>'
-
-
-def _bar(name: str, share: float, is_chosen: bool) -> str:
-    return (
-        f'<button type="button" class="bar" data-label="{escape(name)}" aria-pressed="{str(is_chosen).lower()}">'
+    parts = [
+        f'<button type="button" class="bar" data-label="{escape(name)}" aria-pressed="{str(name == chosen).lower()}">'
         f'<span class="name">{escape(name)}</span>'
-        f'<span class="track"><span class="fill" style="width:{100 * share:.2f}%"></span></span>'
-        f'<span class="share">{escape(percent(share))}</span></button>'
-    )
+        f'<span class="track"><span class="fill" style="width:{100 * shares[name]:.2f}%"></span></span>'
+        f'<span class="share">{escape(percent(shares[name]))}</span></button>'
+        for name in names
+    ]
+    return f'<div class="bars">{"".join(parts)}</div>'
 
 
 def stars(mean: float, most: int) -> str:
