@@ -74,25 +74,10 @@ def test_a_temperature_near_zero_is_greedy(temperature: float) -> None:
     expected = torch.nn.functional.one_hot(logits.argmax(dim=1), VOCABULARY).float()
     assert_close(Sampling(temperature=temperature).probabilities(logits), expected)
     assert torch.equal(Sampling(temperature=temperature).choose(logits), Sampling(greedy=True).choose(logits))
-
-
-# --- greedy ---
-
-
-def test_greedy_draws_no_random_number_whatever_else_is_set() -> None:
-    logits, random = random_logits(), torch.Generator().manual_seed(5)
-    state = random.get_state()
-    chosen = Sampling(temperature=11.0, top_k=13, top_p=0.5, greedy=True).choose(logits, random)
-    assert torch.equal(chosen, logits.argmax(dim=1))
-    assert torch.equal(random.get_state(), state)
+    assert torch.equal(Sampling(temperature=11.0, top_k=13, greedy=True).choose(logits), logits.argmax(dim=1))
 
 
 # --- top k ---
-
-
-def test_top_k_keeps_the_k_likeliest_in_their_proportions() -> None:
-    logits = logits_of(0.1, 0.4, 0.2, 0.3)
-    assert_close(Sampling(top_k=2).probabilities(logits), torch.tensor([[0, 4 / 7, 0, 3 / 7]], dtype=torch.float64))
 
 
 @settings(deadline=None, max_examples=50)
@@ -160,14 +145,10 @@ def test_what_is_never_to_be_written_never_is(options: dict[str, object]) -> Non
 # --- draws ---
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [Sampling(), Sampling(temperature=0.5), Sampling(temperature=2.0, top_k=5), Sampling(top_p=0.8, never=(0,))],
-    ids=repr,
-)
-def test_tokens_are_drawn_as_often_as_their_probability_says(sampling: Sampling) -> None:
+def test_tokens_are_drawn_as_often_as_their_probability_says() -> None:
     """Pearson's chi-square statistic is below its 99.9% quantile for ten degrees of freedom."""
     logits, count = random_logits(seed=7, batch=1, vocab_size=11) / 2, 10_007
+    sampling = Sampling(temperature=2.0, top_k=5)
     expected = sampling.probabilities(logits)[0].double() * count
     found = torch.bincount(draws(sampling, logits, count), minlength=11)
     possible = expected > 0

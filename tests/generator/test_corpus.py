@@ -169,22 +169,18 @@ def test_lines_are_documents_of_which_four_fifths_are_learned(file, tokenizer):
         assert documents == [name for name in NAMES if name in documents]
 
 
-def test_a_document_is_a_line_without_the_white_space_around_it_and_blank_lines_are_none(file):
-    encoded = encode_names(file, "\n\n  Anna \r\n \t \nMary Ann\nAnna\n\n")
-    assert sorted(chain(*(documents_of(encoded, split) for split in SPLITS))) == ["Anna", "Anna", "Mary Ann"]
-
-
 def test_the_separator_is_in_the_vocabulary(file):
     assert "." in encode_names(file).tokenizer.words
     assert "|" in encode_names(file, separator="|").tokenizer.words
 
 
 def test_a_separator_in_a_line_is_refused_with_its_line(file):
-    text = "Anna\n\nBert\nSt. John\n"
+    text = "  Anna\n \t \nBert\nSt. John\n"
     with pytest.raises(UserError, match=f"^{file}:4: the line contains the separator '.'; set data.separator$"):
         encode_names(file, text)
     assert cached(file) == []
-    encode_names(file, text, separator="|")
+    encoded = encode_names(file, text, separator="|")  # blank lines and the white space around a line are removed
+    assert sorted(chain(*(documents_of(encoded, split) for split in SPLITS))) == ["Anna", "Bert", "St. John"]
 
 
 # --- plays ---
@@ -219,13 +215,6 @@ def test_without_an_unknown_symbol_a_character_that_only_validation_has_is_refus
         encode_file(file, "ab" * 95 + "xy" * 5, tokenizer=options)
     assert cached(file) == []
     assert encode_file(file, "ab" * 100, tokenizer=options).tokenizer.words == ["a", "b"]
-
-
-def test_byte_pairs_are_learned_from_the_training_part(file):
-    encoded = encode_file(file, "abab " * 95 + "xyxy " * 5, tokenizer=BYTE_PAIRS)
-    assert "Ġabab" in encoded.tokenizer.words
-    assert not any("xy" in word for word in encoded.tokenizer.words)
-    assert text_of(encoded, "validation") == "xyxy " * 5
 
 
 @pytest.mark.parametrize(
@@ -270,8 +259,6 @@ def test_what_is_in_the_cache_is_not_read_again(file, preparation):
     file.unlink()
     again = encode_text(source, options)
     assert np.array_equal(again.ids.ids, first.ids.ids)
-    assert np.array_equal(again.ids.offsets, first.ids.offsets)
-    assert np.array_equal(again.splits, first.splits)
     assert again.tokenizer.words == first.tokenizer.words
     assert again.statistics == first.statistics
 

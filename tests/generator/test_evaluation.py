@@ -162,22 +162,6 @@ def test_where_everything_can_be_written_no_share_is_reported(home: Home) -> Non
     assert metrics["whole/bits_per_character"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_all_of_another_list_is_measured_with_its_separators(home: Home) -> None:
-    names = ["kalo", "né", "t€va"]
-    record, _ = home.evaluate("names", "--data.path", home.write("other.txt", "\n".join(names)))
-    assert record["tokens"] == len(".kalo.né.t€va.")
-    losses = losses_of(home.runs["names"], ".kalo.né.t€va.")
-    assert record["metrics"]["whole/loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
-
-
-def test_one_split_of_another_text_can_be_measured(home: Home) -> None:
-    text = "ka lo né. t€ va\n" * 31
-    arguments = ["--data.path", home.write("other.txt", text), "--split"]
-    sizes = {split: home.evaluate("text", *arguments, split)[0]["tokens"] for split in ("train", "validation", "test")}
-    assert sum(sizes.values()) == len(text)
-    assert sizes["train"] > sizes["test"] > sizes["validation"] > 0
-
-
 def test_a_mistake_is_one_line_and_exit_code_2(home: Home) -> None:
     for name, text in (("empty.txt", ""), ("single.txt", "k")):
         home.write(name, text)

@@ -159,16 +159,6 @@ def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
         assert generator.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
 
 
-def test_tied_embeddings_are_one_parameter_that_is_counted_once() -> None:
-    tied, untied = make_generator(tie_embeddings=True), make_generator()
-    assert tied.head.weight is tied.embedding.weight
-    assert untied.head.weight is not untied.embedding.weight
-    assert [name for name, _ in tied.named_parameters() if name in ("embedding.weight", "head.weight")] == [
-        "embedding.weight"
-    ]
-    assert count(untied) - count(tied) == VOCABULARY * 12
-
-
 def test_tied_embeddings_survive_saving_loading_copying_and_another_precision() -> None:
     trained, fresh = (make_generator(seed, tie_embeddings=True, head_bias=False).eval() for seed in (0, 1))
     token_ids = random_texts(2, 11)
@@ -184,8 +174,6 @@ def test_tied_embeddings_survive_saving_loading_copying_and_another_precision() 
     [
         ({}, 0.3),  # the head's default initialization: logits with a variance of 1 / 3
         ({"tie_embeddings": True}, 0.1),
-        ({"norm": Norm.pre, "final_norm": True}, 0.3),
-        ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True}, 0.1),
         ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True, "zero_init": True}, 0.1),
     ],
 )
@@ -207,32 +195,14 @@ def test_blocks_that_start_from_nothing_leave_the_embedding_as_it_is(positions: 
 
 
 @every_position
-@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("norm", Norm)
-def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions: Positions) -> None:
-    """Each parameter gets a finite gradient and changes, with and without tied embeddings and gates."""
-    token_ids = random_texts(3, 7)
-    kinds = itertools.product(
-        (True, False), ((FeedForwardKind.mlp, Activation.swiglu), (FeedForwardKind.linear, Activation.silu))
-    )
-    for tied, (feed_forward, activation) in kinds:
-        generator = make_generator(
-            norm=norm,
-            residual=residual,
-            positions=positions,
-            feed_forward=feed_forward,
-            activation=activation,
-            tie_embeddings=tied,
-            context_length=7,
-        )
-        before = [parameter.detach().clone() for parameter in generator.parameters()]
-        optimizer = torch.optim.Adam(generator.parameters(), foreach=True)
-        next_token_loss(generator, token_ids).backward()
-        optimizer.step()
-        for (name, parameter), old in zip(generator.named_parameters(), before, strict=True):
-            assert parameter.grad.isfinite().all(), name
-            assert parameter.grad.count_nonzero() > 0, name
-            assert not torch.equal(parameter, old), name
+def test_gradients_reach_every_parameter(norm: Norm, tied: bool, positions: Positions) -> None:
+    generator = make_generator(norm=norm, positions=positions, tie_embeddings=tied, context_length=7)
+    next_token_loss(generator, random_texts(3, 7)).backward()
+    for name, parameter in generator.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.count_nonzero() > 0, name
 
 
 LOOPED = {"num_layers": 2, "num_loops": 3, "norm": Norm.pre}

@@ -159,12 +159,6 @@ def test_hub_is_never_a_sample(nowhere):
         find(source=SourceKind.hub, url=nowhere)
 
 
-@pytest.mark.parametrize("source", [SourceKind.auto, SourceKind.hub])
-def test_where_nothing_is_published_there_is_nothing_to_download(source):
-    with pytest.raises(UserError, match=r"data.url is not set, so there is nothing to download; set data.path"):
-        find(source=source)
-
-
 # --- the web ---
 
 

@@ -211,28 +211,6 @@ def test_positions_act_on_each_text_and_not_between_the_two(positions: Positions
     assert_same(network.decode(token_ids, memory.flip(1)), network.decode(token_ids, memory))
 
 
-@pytest.mark.parametrize(
-    ("options", "names"),
-    [
-        ({}, ["embedding.weight", "source_embedding.weight", "head.weight"]),
-        ({"tie_embeddings": True}, ["embedding.weight", "source_embedding.weight"]),
-        ({"share_embeddings": True}, ["embedding.weight", "head.weight"]),
-        ({"share_embeddings": True, "tie_embeddings": True}, ["embedding.weight"]),
-    ],
-    ids=["none", "tied", "shared", "shared and tied"],
-)
-def test_embeddings_that_are_one_are_one_parameter_that_is_counted_once(
-    options: dict[str, bool], names: list[str]
-) -> None:
-    network = make_network(source_vocab_size=VOCABULARY, **options)
-    parts = ("embedding.weight", "source_embedding.weight", "head.weight")
-    assert [name for name, _ in network.named_parameters() if name in parts] == names
-    assert (network.head.weight is network.embedding.weight) is ("tie_embeddings" in options)
-    assert (network.source_embedding is network.embedding) is ("share_embeddings" in options)
-    apart = make_network(source_vocab_size=VOCABULARY)
-    assert count(apart) - count(network) == (3 - len(names)) * VOCABULARY * 12
-
-
 def test_embeddings_that_are_one_survive_saving_loading_copying_and_another_precision() -> None:
     options = {"source_vocab_size": VOCABULARY, "share_embeddings": True, "tie_embeddings": True}
     trained, fresh = (make_network(seed, **options).eval() for seed in (0, 1))
@@ -262,20 +240,15 @@ def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> 
         make_network(**options)
 
 
-def first_inputs(network: EncoderDecoder) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the inputs of the first encoder block and decoder block, and the sums of embedding and positions."""
-    sources, token_ids = random_sources(97, 11), random_texts(97, CONTEXT)
-    seen: list[Tensor] = []
+def test_dropout_falls_on_the_sum_of_embedding_and_positions_of_both_texts() -> None:
+    network = make_network(dropout=0.7, positions=Positions.learned)
+    sources, token_ids, seen = random_sources(97, 11), random_texts(97, CONTEXT), []
     for blocks in (network.encoder, network.decoder):
         blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     network(sources, token_ids)
     source_sum = network.source_embedding(sources) + network.source_positions.table.weight[:11]
-    return seen[0], source_sum, seen[1], network.embedding(token_ids) + network.positions.table.weight
-
-
-def test_dropout_falls_on_the_sum_of_embedding_and_positions_of_both_texts() -> None:
-    source, source_sum, target, target_sum = first_inputs(make_network(dropout=0.7, positions=Positions.learned))
-    for given, expected in ((source, source_sum), (target, target_sum)):
+    target_sum = network.embedding(token_ids) + network.positions.table.weight
+    for given, expected in zip(seen, (source_sum, target_sum), strict=True):
         kept = given != 0
         assert kept.double().mean().item() == pytest.approx(0.3, abs=0.02)
         assert_close(given[kept], expected[kept] / 0.3)  # the kept values are scaled up
