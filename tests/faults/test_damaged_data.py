@@ -20,13 +20,12 @@ import torch
 from pyarrow import parquet
 
 from faults.damage import Damage, answered, damaged, damages
+from faults.encoders import encoder
 from faults.trials import Trials, drawn
 from firstlight.data import ReviewData, sources
 from firstlight.data.batches import Rows
-from firstlight.data.corpus_options import CharacterOptions, Preparation
-from firstlight.data.encoding import encode
 from firstlight.data.labels import alike
-from firstlight.data.options import Labels, ReviewOptions, SourceKind
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS, overlaps
 from firstlight.data.tables import texts_of
@@ -35,13 +34,9 @@ from firstlight.errors import UserError
 from firstlight.files.lines import read_text
 from firstlight.files.row_writer import write_rows
 from firstlight.files.rows import read_rows
-from firstlight.generator.corpus import encode_text, find_text
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
-from firstlight.translator.data_options import PairOptions
-from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import encode_pairs
 
 DAMAGES = 200  # trials for each format
 ENCODED = 60  # trials for each task, which are read and encoded
@@ -82,23 +77,15 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 @pytest.mark.faults("damaged bytes: files of data")
 @pytest.mark.parametrize("kind", ["reviews", "pairs", "names", "text", "plays"])
 def test_damaged_data_is_encoded_or_refused(kind: str, trials: Trials, small_data: Path, tmp_path: Path) -> None:
-    cache = {"cache_dir": str(tmp_path / "cache")}
     file = tmp_path / "data.jsonl" if kind in ("reviews", "pairs") else tmp_path / "data.txt"
-    encoded: Callable[[], Any]
-    if kind == "reviews":
-        first_bytes(small_data / "amazon_reviews" / "validation.jsonl", 30_000, file)
-        options = ReviewOptions(path=str(file), labels=Labels.stars, **cache)
-        encoded = lambda: encode(find_source(options), options)  # noqa: E731
-    elif kind == "pairs":
-        first_bytes(small_data / "multi30k" / "validation.jsonl", 10_000, file)
-        pair_options = PairOptions(path=str(file), **cache)
-        encoded = lambda: encode_pairs(find_pairs(pair_options), pair_options)  # noqa: E731
-    else:
-        preparation = {"names": Preparation.lines, "text": Preparation.text, "plays": Preparation.plays}[kind]
-        source = next((small_data / "shakespeare").glob("*"), None) if kind == "plays" else None
-        first_bytes(source or small_data / "names" / "names.txt", 400_000 if kind == "plays" else 5_000, file)
-        text_options = CharacterOptions(path=str(file), preparation=preparation, **cache)
-        encoded = lambda: encode_text(find_text(text_options), text_options)  # noqa: E731
+    play = next((small_data / "shakespeare").glob("*"), None) if kind == "plays" else None
+    source, size = {
+        "reviews": (small_data / "amazon_reviews" / "validation.jsonl", 30_000),
+        "pairs": (small_data / "multi30k" / "validation.jsonl", 10_000),
+        "plays": (play or small_data / "names" / "names.txt", 400_000),
+    }.get(kind, (small_data / "names" / "names.txt", 5_000))
+    first_bytes(source, size, file)
+    encoded = encoder(kind, file, tmp_path / "cache")
 
     def check(damage: Damage) -> None:
         with damaged(file, damage):

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -62,6 +61,7 @@ CODE = [
     "+callbacks.checkpoint.x={y: [{_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}]}",
     "trainer.profiler={_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}",
     "trainer._target_=torch.hub.load",
+    "optimizer._target_=torch.optim.SGD",
     "module._target_=evil_module.x",
     "model._target_=evil_module.Net",
     "optimizer._target_=evil_module.x",
@@ -114,15 +114,8 @@ HARMLESS = [
     "~callbacks.progress",
     "trainer.strategy=ddp_spawn",
     "trainer.profiler=simple",
-    "trainer.strategy={_target_: lightning.pytorch.strategies.SingleDeviceStrategy, device: cpu}",
-    "optimizer._target_=torch.optim.SGD",
-    "optimizer._target_=firstlight.lit.muon.MuonAdamW",
-    "module._target_=firstlight.classifier.module.Classification",
-    "data._target_=firstlight.generator.data.ReviewTextData",
-    "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss, patience: 3}",
-    "+callbacks.x._target_=firstlight.callbacks.NonFiniteGuard",
     "logger.wandb.project=mine",
-    "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: '${paths.output_dir}', name: more}",
+    "callbacks.early_stopping={monitor: val/loss, patience: 3}",
     "callbacks.checkpoint.folder=${paths.output_dir}/checkpoints",
 ]
 WHERE = [
@@ -153,7 +146,7 @@ def test_a_strangers_run_starts_no_code(line: str, canary: Path, scripts: Script
 def test_the_refusal_names_the_key_and_the_target(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "+callbacks.x={_target_: torch.hub.load, repo_or_dir: repo}", "trainer._target_=a.B")
     message = (
-        r"overrides\.yaml: callbacks\.x\._target_=torch\.hub\.load is not a Callback of .*; "
+        r"overrides\.yaml: callbacks\.x\._target_=torch\.hub\.load names code; "
         r"a run's folder may not choose that\. If it is your own, type it again: "
         r"'\+callbacks\.x={_target_: torch\.hub\.load, repo_or_dir: repo}' trainer\._target_=a\.B$"
     )
@@ -177,7 +170,7 @@ def test_what_a_strangers_run_says_of_hydra_and_of_places_is_left_out(tmp_path: 
 
 
 @pytest.mark.parametrize("line", HARMLESS)
-def test_settings_and_classes_of_firstlight_and_lightning_are_taken(line: str, tmp_path: Path) -> None:
+def test_settings_are_taken(line: str, tmp_path: Path) -> None:
     folder = run_folder(tmp_path, line)
     assert foreign.kept_overrides(folder.overrides_file, []) == [line]
     assert foreign.to_type_again(folder.overrides_file) == []
@@ -195,18 +188,6 @@ def test_a_broken_command_line_is_one_line(content: str, tmp_path: Path) -> None
     folder.overrides_file.write_text(content)
     with pytest.raises(UserError, match=r"overrides\.yaml"):
         foreign.kept_overrides(folder.overrides_file, [])
-
-
-def test_a_refusal_of_code_needs_no_torch(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, CODE[0], "task=stars", "optimizer.lr=0.1")
-    code = f"""
-import sys
-from pathlib import Path
-from firstlight.runs import foreign
-assert foreign.to_type_again(Path({str(folder.overrides_file)!r}))
-assert not {{"torch", "lightning"}} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_link_out_of_the_run_is_refused_before_anything_is_written(scripts: Scripts) -> None:
@@ -269,7 +250,7 @@ def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(
     assert command[-1] == own
     done = scripts.run("train", command[-2], "trainer.max_steps=3")
     assert done.returncode == 2
-    assert f"callbacks.mine._target_={module}.Mine is not a Callback of" in done.stderr
+    assert f"callbacks.mine._target_={module}.Mine names code" in done.stderr
     done = scripts.run("train", *command[-2:], "trainer.max_steps=3")
     assert done.returncode == 0, done.stderr
     assert "mine at step 3" in done.stdout

@@ -11,7 +11,7 @@ import firstlight
 from firstlight.commands.frame import make_importable
 from firstlight.errors import UserError
 from firstlight.runs import record
-from firstlight.runs.record import git_state, hash_of_code, versions
+from firstlight.runs.record import git_state, hash_of_code
 from firstlight.runs.targets import check_targets, own_sources, targets
 from tests_support import Scripts
 
@@ -138,28 +138,22 @@ def test_only_what_is_not_installed_is_the_users_own(tmp_path: Path, monkeypatch
         check_targets(OmegaConf.create({"a": {"_target_": "my birds.Net"}}))
 
 
-def test_an_installed_package_records_the_repository_of_the_current_folder(
+def test_the_repository_of_the_code_or_of_the_current_folder_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, outside = tmp_path / "mine", tmp_path / "outside"
-    for folder in (mine, outside):
-        folder.mkdir()
+    (mine / "benchmarks" / "measured").mkdir(parents=True)
+    outside.mkdir()
     git = ["git", "-C", str(mine), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setattr(record, "CHECKOUT", None)
-    monkeypatch.chdir(mine)
-    assert git_state() == {"commit": commit, "modified": False}
-    monkeypatch.chdir(outside)
-    assert git_state() is None
-    monkeypatch.setattr(record, "CHECKOUT", mine)
-    assert git_state() == {"commit": commit, "modified": False}
-    assert versions()["firstlight"] == firstlight.__version__
-    for name, is_code in (("README.md", False), ("benchmarks/measured/a.json", False), ("src/a.py", True)):
-        file = mine / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+    for checkout, current, found in ((None, mine, commit), (None, outside, None), (mine, outside, commit)):
+        monkeypatch.setattr(record, "CHECKOUT", checkout)
+        monkeypatch.chdir(current)
+        assert git_state() == (found and {"commit": found, "modified": False})
+    for name, is_code in (("README.md", False), ("benchmarks/measured/a.json", False), ("a.py", True)):
+        (mine / name).touch()
         subprocess.run([*git, "add", name], check=True)
         assert git_state() == {"commit": commit, "modified": is_code}, name

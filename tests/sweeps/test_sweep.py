@@ -397,11 +397,8 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
     alone = Scripts(tmp_path_factory.mktemp("one_by_one"))
     alone.run("train", *grid, f"threads={good['threads']}")
     each = records(sweep_folder(alone))
-    statuses = {f"optimizer.lr-{rate}": "finished" for rate in ("0.001", "0.01")} | {"optimizer.lr-1e+30": "failed"}
-    assert {name: record["status"] for name, record in both.items()} == statuses
-    assert {name: record["status"] for name, record in each.items()} == statuses
-    for name in ("optimizer.lr-0.001", "optimizer.lr-0.01"):
-        assert both[name]["metrics"] == each[name]["metrics"]
+    assert [record["status"] for record in both.values()] == ["finished", "finished", "failed"]
+    assert [record["metrics"] for record in both.values()] == [record["metrics"] for record in each.values()]
 
 
 def jobs_in(folder: Path, *names: str) -> list[Job]:

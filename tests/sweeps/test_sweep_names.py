@@ -71,21 +71,16 @@ def test_the_key_of_a_command_does_not_depend_on_the_order_nor_on_what_changes_n
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("one", "other", "is_same"),
     [
-        (r"data.path=../my\ opinions.csv", "data.path='../my opinions.csv'"),
-        ("data.path=../my opinions.csv", 'data.path="../my opinions.csv"'),
-        (r"data.path=a\ b,c", "data.path='a b','c'"),
-        ("+trainer.x=[a]", "+trainer.x=[a]"),
+        (r"data.path=../my\ opinions.csv", "data.path='../my opinions.csv'", True),
+        (r"data.path=a\ b,c", "data.path='a b','c'", True),
+        ("x='1'", "x=1", False),
+        ("x='a,b'", "x=a,b", False),
     ],
 )
-def test_a_value_that_is_quoted_otherwise_belongs_to_the_same_sweep(one: str, other: str) -> None:
-    assert key_of_command(parsed("seed=1,2", one)) == key_of_command(parsed("seed=1,2", other))
-
-
-@pytest.mark.parametrize(("one", "other"), [("x='1'", "x=1"), ("x='a,b'", "x=a,b"), ("x='null'", "x=null")])
-def test_quotes_that_change_a_value_change_the_key(one: str, other: str) -> None:
-    assert key_of_command(parsed(one)) != key_of_command(parsed(other))
+def test_quotes_change_the_key_only_if_they_change_the_value(one: str, other: str, is_same: bool) -> None:
+    assert (key_of_command(parsed("seed=1,2", one)) == key_of_command(parsed("seed=1,2", other))) is is_same
 
 
 def test_the_same_command_finds_its_folder_later_and_after_it_was_renamed(tmp_path: Path) -> None:
