@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.classifier.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.classifier.network import BagOfWords, LogisticRegression
 from firstlight.classifier.options import Architecture, ClassifierConfig
 from firstlight.lit.networks import build_network
 

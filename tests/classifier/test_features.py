@@ -57,10 +57,6 @@ def test_features_reach_the_logits_through_the_blocks_and_beside_them() -> None:
         part.data.copy_(before)
 
 
-def test_features_have_weights_of_their_own() -> None:
-    assert num_parameters(classifier(num_features=3)) - num_parameters(classifier()) == 3 * 12 + 3 * 3 * 5 + 5
-
-
 @pytest.mark.parametrize(("expected", "given"), [(3, None), (0, 3), (3, 2)])
 def test_other_features_than_the_network_reads_are_refused(expected: int, given: int | None) -> None:
     token_ids, mask, _ = batch()

@@ -11,10 +11,10 @@ from firstlight.classifier.module import Classification
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.tables import ReviewBatch
-from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.lit.losses import classification_loss
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
-from stand_ins import Outputs, trainer_of
+from stand_ins import trainer_of
 
 VOCABULARY, LENGTH, ROWS = 13, 7, 101
 
@@ -66,19 +66,6 @@ def test_the_logged_loss_is_the_mean_over_all_rows(classes: int) -> None:
         expected = classification_loss(module.eval()(batch.token_ids, batch.padding_mask), batch.targets).item()
     assert trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"] == pytest.approx(expected)
     assert trainer_of().test(module, datamodule=data, verbose=False)[0]["test/loss"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_an_evaluation_returns_probabilities_and_targets(classes: int) -> None:
-    module, data, outputs = classification(classes), Toy(classes), Outputs()
-    trainer_of(outputs).validate(module, datamodule=data, verbose=False)
-    trainer_of(outputs).test(module, datamodule=data, verbose=False)
-    batch = toy_batch(classes)
-    with torch.inference_mode():
-        expected = probabilities(module.eval()(batch.token_ids, batch.padding_mask))
-    for seen in (outputs.seen["val"], outputs.seen["test"]):
-        assert_close(torch.cat([each["probabilities"] for each in seen]), expected)
-        assert torch.equal(torch.cat([each["targets"] for each in seen]), batch.targets)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -1,7 +1,6 @@
 """Multiple choice: training on a file with a column for each answer, and everything that reads such a run."""
 
 import csv
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary
 from firstlight.lab.explore.network import norms
 from firstlight.lit import Classification
-from tests_support import Scripts
+from tests_support import Scripts, write_lines
 
 DATA = ["data.text_column=[who,where]", "data.choice_columns=[first,second,third]", "data.label_column=right"]
 PLACES = {"kitchen": "cooks", "pool": "swims", "stage": "sings", "bed": "sleeps", "desk": "writes"}
@@ -39,10 +38,6 @@ def rows(count: int, seed: int) -> list[dict[str, object]]:
     return found
 
 
-def write_jsonl(path: Path, found: list[dict[str, object]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
-
-
 def review_data(path: Path) -> ReviewData:
     """Return the data module of a file with these rows."""
     columns: dict[str, Any] = {"text_column": ["who", "where"], "choice_columns": ["first", "second", "third"]}
@@ -55,7 +50,7 @@ def review_data(path: Path) -> ReviewData:
 def home(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Scripts, Path]:
     """Return a folder of scripts and a run that was trained on a file of answers."""
     scripts = Scripts(tmp_path_factory.mktemp("answers"))
-    write_jsonl(scripts.folder / "train.jsonl", rows(101, seed=1))
+    write_lines(scripts.folder / "train.jsonl", rows(101, seed=1))
     own = [each for each in tiny_training if not each.startswith(("data.path=", "context_length="))]
     return scripts, scripts.train("task=choices", "data.path=train.jsonl", *DATA, "context_length=13", *own)
 
@@ -103,7 +98,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
     scripts, run = home
     names = {"who": "q", "where": "r", "first": "a", "second": "b", "third": "c"}
     others = [{names.get(name, name): value for name, value in row.items()} for row in rows(11, seed=3)]
-    write_jsonl(scripts.folder / "other.jsonl", [row | {"right": int(str(row["right"])) + 1} for row in others])
+    write_lines(scripts.folder / "other.jsonl", [row | {"right": int(str(row["right"])) + 1} for row in others])
     asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.text-column", "q,r"]
     done = scripts.run(*asked, "--data.choice-columns", "a,b,c", "--data.lowest-label", "1")
     assert done.returncode == 0, done.stderr
@@ -155,7 +150,7 @@ def test_the_baseline_reads_the_answers_without_their_contexts(tmp_path: Path) -
     for row in known:
         column = ("first", "second", "third")[int(str(row["right"]))]
         row[column] = f"{row[column]} Well done."
-    write_jsonl(tmp_path / "known.jsonl", known)
+    write_lines(tmp_path / "known.jsonl", known)
     data = review_data(tmp_path / "known.jsonl")
     data.ensure_setup()
     fitted = fit(data, "val/loss", tmp_path)
@@ -193,7 +188,7 @@ def test_metadata_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]
 )
 def test_a_row_that_cannot_be_read_is_one_line(change: dict[str, object], message: str, tmp_path: Path) -> None:
     first, second, *others = rows(20, seed=4)
-    write_jsonl(tmp_path / "broken.jsonl", [first, second | change, *others])
+    write_lines(tmp_path / "broken.jsonl", [first, second | change, *others])
     data = review_data(tmp_path / "broken.jsonl")
     with pytest.raises(UserError) as error:
         data.prepare_data()
@@ -201,7 +196,7 @@ def test_a_row_that_cannot_be_read_is_one_line(change: dict[str, object], messag
 
 
 def test_the_correct_answer_must_not_always_be_in_the_same_column(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "same.jsonl", [row | {"right": "second"} for row in rows(40, seed=5)])
+    write_lines(tmp_path / "same.jsonl", [row | {"right": "second"} for row in rows(40, seed=5)])
     data = review_data(tmp_path / "same.jsonl")
     with pytest.raises(UserError, match=r"every training row is second .*; write the answers of each row in a"):
         data.ensure_setup()

@@ -1,7 +1,6 @@
 """Classifiers of pairs of texts: training on a file in the format of SNLI, and everything that reads such a run."""
 
 import csv
-import json
 import random
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from firstlight.data.options import ReviewOptions, ReviewTextOptions
 from firstlight.errors import UserError
 from firstlight.kind.panels.inputs import Inputs
 from firstlight.masked.data_options import MaskedReviewOptions
-from tests_support import Scripts
+from tests_support import Scripts, write_lines
 
 COLUMNS = ["data.text_column=[sentence1,sentence2]", "data.label_column=gold_label"]
 NOUNS, VERBS = ("dog", "boy", "nurse", "cook"), ("runs", "sleeps", "sings", "waits")
@@ -37,15 +36,11 @@ def snli_rows(count: int, seed: int) -> list[dict[str, str]]:
     return rows
 
 
-def write_jsonl(path: Path, rows: list[dict[str, str]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Scripts, Path]:
     """Return a folder of scripts and a run that was trained on a file of pairs."""
     scripts = Scripts(tmp_path_factory.mktemp("pairs"))
-    write_jsonl(scripts.folder / "snli_1.0_train.jsonl", snli_rows(101, seed=1))
+    write_lines(scripts.folder / "snli_1.0_train.jsonl", snli_rows(101, seed=1))
     data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13"]
     own = [
         each

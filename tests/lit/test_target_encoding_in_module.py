@@ -86,7 +86,7 @@ def test_data_with_other_target_encoding_is_refused(module: Classification, fold
 
 
 def test_a_network_of_ones_own_must_take_the_features() -> None:
-    config = ClassifierConfig(_target_="firstlight.classifier.bag_of_words.BagOfWords")
+    config = ClassifierConfig(_target_="firstlight.classifier.network.BagOfWords")
     with pytest.raises(UserError, match=r"data.target_encoding=true requires the argument num_features"):
         build_network(config, vocab_size=13, num_classes=5, num_features=3)
 

@@ -1,4 +1,6 @@
-"""The predicted words of a mask, with networks of known scores."""
+"""The ids of texts with masks, and the predicted words of a mask, with networks of known scores."""
+
+import re
 
 import pytest
 import torch
@@ -6,7 +8,8 @@ from torch import Tensor, nn
 
 from firstlight.errors import UserError
 from firstlight.masked.filling import fill_in, with_words
-from firstlight.text.tokenizers import Tokenizer, train_word_tokenizer
+from firstlight.masked.masking import encode_masked
+from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["it broke after one week", "it works after one year", "it broke after one year"]
 
@@ -14,6 +17,13 @@ TEXTS = ["it broke after one week", "it works after one year", "it broke after o
 @pytest.fixture
 def tokenizer() -> Tokenizer:
     return train_word_tokenizer(TEXTS)[0]
+
+
+@pytest.fixture(params=["word", "marks", "subword"])
+def any_tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    if request.param == "subword":
+        return train_subword_tokenizer(TEXTS, vocab_size=60)
+    return train_word_tokenizer(TEXTS, punctuation=request.param == "marks")[0]
 
 
 class NextWord(nn.Module):
@@ -75,3 +85,27 @@ def test_a_text_longer_than_the_context_is_cut_unless_a_mask_is_cut_off(tokenize
 )
 def test_a_piece_that_continues_a_word_is_joined_to_it(words: list[str], expected: str) -> None:
     assert with_words("It [MASK], after one [MASK]", words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("It [MASK] after [MASK]!", ["It", "after", "!"]),
+        ("[MASK][MASK]", ["", "", ""]),
+        ("low[MASK]er", ["low", "er"]),
+        ("zyzzyva [MASK]", ["zyzzyva", ""]),
+    ],
+)
+def test_the_ids_are_those_of_the_text_between_the_masks(any_tokenizer: Tokenizer, text: str, parts: list[str]) -> None:
+    mask_id = any_tokenizer.vocab_size
+    first, *others = map(any_tokenizer.encode, parts)
+    expected = first + [token_id for part in others for token_id in (mask_id, *part)]
+    assert encode_masked(any_tokenizer, [text, "a [MASK]"])[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("", "''"), ("it [mask] after MASK", "'it [mask] after MASK'"), ("x" * 999, f"'{'x' * 39}…'")]
+)
+def test_a_text_without_a_mask_is_an_error_that_says_what_to_write(tokenizer: Tokenizer, text: str, shown: str) -> None:
+    with pytest.raises(UserError, match=rf"^the text {re.escape(shown)} does not contain \[MASK\]; write \[MASK\]"):
+        encode_masked(tokenizer, ["a [MASK]", text])

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from firstlight.classifier.bag_of_words import LogisticRegression
+from firstlight.classifier.network import LogisticRegression
 from firstlight.classifier.run import NO_WORD, ClassifierRun
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import EXTRACT_ID, START_ID, UNKNOWN_ID

@@ -19,8 +19,8 @@ class Architecture(Enum):
 
 CLASSIFIERS = {
     Architecture.transformer: "firstlight.classifier.network:Classifier",
-    Architecture.bag_of_words: "firstlight.classifier.bag_of_words:BagOfWords",
-    Architecture.logistic: "firstlight.classifier.bag_of_words:LogisticRegression",
+    Architecture.bag_of_words: "firstlight.classifier.network:BagOfWords",
+    Architecture.logistic: "firstlight.classifier.network:LogisticRegression",
 }
 
 

@@ -1,6 +1,6 @@
-from firstlight.classifier.bag_of_words import BagOfWords as BagOfWords
-from firstlight.classifier.bag_of_words import LogisticRegression as LogisticRegression
+from firstlight.classifier.network import BagOfWords as BagOfWords
 from firstlight.classifier.network import Classifier as Classifier
+from firstlight.classifier.network import LogisticRegression as LogisticRegression
 from firstlight.classifier.options import ClassifierConfig as ClassifierConfig
 from firstlight.generator.first_steps import BigramTable as BigramTable
 from firstlight.generator.first_steps import RawAffinities as RawAffinities
