@@ -271,20 +271,10 @@ def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts
 
 
 def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_folder: Path) -> None:
-    done = scripts.run("explore", "--task", "stars", "--data.path", str(reviews_folder))
-    assert done.returncode == 0, done.stderr
+    explored(scripts, "--task", "stars", "--data.path", str(reviews_folder))
     folder = scripts.folder / "logs" / "stars"
     assert drawn(folder) == sorted(DATA)
-    assert "GENERATED SAMPLE" not in done.stdout
-
-
-@pytest.mark.slow  # 1 s; the tests above draw data without a run, and mark figures of the sample
-def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
-    done = scripts.run("explore", "--task", "names", "--data.source", "sample")
-    assert done.returncode == 0, done.stderr
-    assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages", "statistics"]
-    assert "GENERATED SAMPLE" in done.stdout
-    assert "GENERATED SAMPLE" in (scripts.folder / "logs/names/figures/characters.svg").read_text(encoding="utf-8")
+    assert "GENERATED SAMPLE" not in (folder / "figures" / "figures.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
