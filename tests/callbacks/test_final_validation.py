@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from firstlight.callbacks.checkpoint import BestAndLast
-from firstlight.callbacks.final_validation import FinalValidation
+from firstlight.callbacks.checkpoint import BestAndLast, FinalValidation
 from firstlight.generator.text_samples import TextSamples
 
 

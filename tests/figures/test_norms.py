@@ -3,7 +3,7 @@
 import numpy as np
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.norms import plot_norms
+from firstlight.figures.parameters import plot_norms
 
 NAMES = ["embedding.weight", "blocks.0.attention.query.weight", "head.bias"]
 

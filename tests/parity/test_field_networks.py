@@ -62,16 +62,19 @@ def linear(name: str, layer: nn.Module, *, is_transposed: bool = False) -> dict[
     return weights if getattr(layer, "bias", None) is None else weights | {f"{name}.bias": layer.bias}
 
 
-def parts_of_block(
-    prefix: str, qkv: list[nn.Module], others: dict[str, nn.Module], *, is_transposed: bool = False
-) -> dict[str, Tensor]:
-    """Return the weights of a block by our names. others: end of the name -> module."""
-    attention = f"{prefix}.self_attention"
+PARTS = (
+    *("self_attention.query", "self_attention.key", "self_attention.value", "self_attention.output"),
+    *("self_attention_norm", "feed_forward.expand", "feed_forward.contract", "feed_forward_norm", "feed_forward.gate"),
+)
+
+
+def parts_of_block(prefix: str, *layers: nn.Module, is_transposed: bool = False) -> dict[str, Tensor]:
+    """Return the weights of a block by our names. layers: in the order of PARTS; the gate may be missing."""
     found = {}
-    for name, layer in zip(("query", "key", "value"), qkv, strict=True):
-        found |= linear(f"{attention}.{name}", layer)
-    for name, layer in others.items():
-        found |= linear(f"{prefix}.{name}", layer, is_transposed=is_transposed and "_norm" not in name)
+    for name, layer in zip(PARTS, layers, strict=False):
+        found |= linear(
+            f"{prefix}.{name}", layer, is_transposed=is_transposed and not isinstance(layer, nn.Linear | nn.LayerNorm)
+        )
     return found
 
 
@@ -107,18 +110,8 @@ def test_the_network_of_gpt2_has_its_logits() -> None:
         qkv = [nn.Linear(config.dim, config.dim) for _ in range(3)]
         for layer, weight, bias in zip(qkv, joined.weight.T.chunk(3), joined.bias.chunk(3), strict=True):
             layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)
-        weights |= parts_of_block(
-            f"blocks.{number}",
-            qkv,
-            {
-                "self_attention.output": block.attn.c_proj,
-                "self_attention_norm": block.ln_1,
-                "feed_forward.expand": block.mlp.c_fc,
-                "feed_forward.contract": block.mlp.c_proj,
-                "feed_forward_norm": block.ln_2,
-            },
-            is_transposed=True,
-        )
+        parts = [block.attn.c_proj, block.ln_1, block.mlp.c_fc, block.mlp.c_proj, block.ln_2]
+        weights |= parts_of_block(f"blocks.{number}", *qkv, *parts, is_transposed=True)
     copy_weights(ours, weights)
     with torch.no_grad():
         assert_close(ours(random_ids()), theirs(random_ids()).logits, **EXACT)
@@ -164,14 +157,8 @@ def test_the_network_of_bert_has_its_logits(with_padding: bool) -> None:
         attention = block.attention
         weights |= parts_of_block(
             f"blocks.{number}",
-            [attention.self.query, attention.self.key, attention.self.value],
-            {
-                "self_attention.output": attention.output.dense,
-                "self_attention_norm": attention.output.LayerNorm,
-                "feed_forward.expand": block.intermediate.dense,
-                "feed_forward.contract": block.output.dense,
-                "feed_forward_norm": block.output.LayerNorm,
-            },
+            *(attention.self.query, attention.self.key, attention.self.value, attention.output.dense),
+            *(attention.output.LayerNorm, block.intermediate.dense, block.output.dense, block.output.LayerNorm),
         )
     copy_weights(ours, weights)
     token_ids = random_ids(vocab_size=VOCABULARY + 1)
@@ -227,17 +214,11 @@ def test_the_network_of_llama_has_its_logits_with_and_without_a_cache() -> None:
     weights = {"embedding.weight": theirs.model.embed_tokens.weight}
     weights |= linear("head", theirs.lm_head) | linear("final_norm", theirs.model.norm)
     for number, block in enumerate(theirs.model.layers):
+        attention, mlp = block.self_attn, block.mlp
         weights |= parts_of_block(
             f"blocks.{number}",
-            [block.self_attn.q_proj, block.self_attn.k_proj, block.self_attn.v_proj],
-            {
-                "self_attention.output": block.self_attn.o_proj,
-                "self_attention_norm": block.input_layernorm,
-                "feed_forward.gate": block.mlp.gate_proj,
-                "feed_forward.expand": block.mlp.up_proj,
-                "feed_forward.contract": block.mlp.down_proj,
-                "feed_forward_norm": block.post_attention_layernorm,
-            },
+            *(attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj, block.input_layernorm),
+            *(mlp.up_proj, mlp.down_proj, block.post_attention_layernorm, mlp.gate_proj),
         )
     copy_weights(ours, weights)
     token_ids = random_ids()

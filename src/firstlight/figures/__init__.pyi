@@ -22,9 +22,9 @@ from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts
 from firstlight.figures.data_sets import plot_lengths as plot_lengths
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
-from firstlight.figures.norms import plot_norms as plot_norms
-from firstlight.figures.positions import plot_position_similarity as plot_position_similarity
-from firstlight.figures.positions import plot_position_waves as plot_position_waves
+from firstlight.figures.parameters import plot_norms as plot_norms
+from firstlight.figures.parameters import plot_position_similarity as plot_position_similarity
+from firstlight.figures.parameters import plot_position_waves as plot_position_waves
 from firstlight.figures.probabilities import plot_fillings as plot_fillings
 from firstlight.figures.probabilities import plot_next_tokens as plot_next_tokens
 from firstlight.figures.scaling import plot_scaling_fit as plot_scaling_fit

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 from torchmetrics import Metric, MetricCollection
 
-from firstlight.callbacks.final_validation import FinalValidation
+from firstlight.callbacks.checkpoint import FinalValidation
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
