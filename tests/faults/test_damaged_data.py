@@ -28,7 +28,6 @@ from firstlight.data.labels import alike
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS, overlaps
-from firstlight.data.tables import texts_of
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
@@ -219,7 +218,7 @@ def test_the_target_encoding_of_a_row_does_not_depend_on_its_class(
         """Return the features of a training row after all rows were counted, this one with a certain class."""
         table.targets[row] = star
         table.target_encoding = NgramTargetEncoding(data.tokenizer.vocab_size, 1000, 5, 5.0)
-        counted = texts_of(table, every)
+        counted = table(data.lookup()[every])
         table.target_encoding.count(counted.token_ids, counted.padding_mask, counted.targets)
         table.target_encoding.scale.fill_(1.0)
         return table(Rows(data.lookup().lengths, are_counted=is_own)[np.array([row])]).features

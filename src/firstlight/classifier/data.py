@@ -26,7 +26,7 @@ from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, al
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords, takes
-from firstlight.data.tables import Cuts, ReviewBatch, TokenTable, texts_of
+from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.metadata import TRAIN_AGAIN
@@ -265,7 +265,7 @@ class ReviewData(RowData):
             )
         sizes = (self.tokenizer.vocab_size, options.target_encoding_pairs, self.num_classes)
         target_encoding = NgramTargetEncoding(*sizes, options.target_encoding_shrinkage)
-        texts = texts_of(self.table, self.rows("train"))
+        texts = self.table(self.lookup()[self.rows("train")])
         target_encoding.count(texts.token_ids, texts.padding_mask, texts.targets)
         return target_encoding
 

@@ -174,7 +174,9 @@ class TokenTable(torch.nn.Module):
         """
         super().__init__()
         self.target_encoding = target_encoding
-        self.context_length, self.truncation = context_length, truncation
+        self.context_length = context_length
+        heads = {Truncation.head: context_length, Truncation.tail: 0, Truncation.head_tail: (context_length + 1) // 2}
+        self.head = heads[truncation]  # the number of tokens of a longer text that are read before those left out
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
         starts, lengths = (by_row(each, choices) for each in (ids.offsets[:-1].copy(), ids.lengths))
@@ -188,14 +190,8 @@ class TokenTable(torch.nn.Module):
         lengths = row_lengths.reshape(-1, 1)  # a row of tokens for each text
         columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
         skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): the number of tokens to leave out
-        match self.truncation:
-            case Truncation.head:
-                skip = torch.zeros_like(skipped)
-            case Truncation.tail:
-                skip = skipped
-            case Truncation.head_tail:
-                skip = skipped * (columns >= (self.context_length + 1) // 2)
-        starts, lengths = self.starts[batch.rows].reshape(-1, 1) + skip, lengths.clamp(max=self.context_length)
+        starts = self.starts[batch.rows].reshape(-1, 1) + skipped * (columns >= self.head)
+        lengths = lengths.clamp(max=self.context_length)
         token_ids, padding_mask = gather(self.flat, starts, lengths, batch.longest)  # (batch, length)
         targets = self.targets[batch.rows]
         shape = (*row_lengths.shape, batch.longest)
@@ -204,12 +200,6 @@ class TokenTable(torch.nn.Module):
         if self.target_encoding is not None:
             features = self.target_encoding(token_ids, targets if batch.are_counted else None)
         return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features)
-
-
-def texts_of(table: TokenTable, rows: NDArray[np.int64]) -> ReviewBatch:
-    """Return some rows as one batch of shape (n, longest). rows: (n,)."""
-    lengths = table.lengths[rows].clamp(max=table.context_length)
-    return table(RowBatch(torch.from_numpy(rows), int(lengths.max()), int(lengths.sum())))
 
 
 class StreamTable(torch.nn.Module):

@@ -114,9 +114,8 @@ class CharacterTokenizer(TextTokenizer):
         self.unwritten = [] if unknown_symbol is None else [0]
         codes = [ord(character) for character in characters]
         missing = NOT_IN_VOCABULARY if self.unknown_id is None else self.unknown_id
-        self._id_of_code = np.full(
-            max(codes, default=0) + 2, missing, dtype=np.int32
-        )  # the last entry is for all higher codes
+        size = max(codes, default=0) + 2  # the last entry is for all higher codes
+        self._id_of_code = np.full(size, missing, dtype=np.int32)
         self._id_of_code[codes] = np.arange(len(codes)) + len(self.words) - len(codes)
 
     @classmethod
@@ -236,17 +235,12 @@ class TextWordTokenizer(BytePairTokenizer):
         that a word must occur. Equally frequent words are in the order of their spelling.
         """
         assert vocab_size is None or vocab_size >= NUM_BYTES, f"{vocab_size} is too small for {NUM_BYTES} bytes"
-        split = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(TEXT_PATTERN), "isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
+        words = pre_tokenizers.Split(Regex(TEXT_PATTERN), "isolated")
+        split = pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
         counter = Backend(models.WordLevel())
         counter.pre_tokenizer = split
-        trainer = trainers.WordLevelTrainer(
-            vocab_size=vocab_size or MOST_WORDS, min_frequency=min_frequency, show_progress=False
-        )
+        most = vocab_size or MOST_WORDS
+        trainer = trainers.WordLevelTrainer(vocab_size=most, min_frequency=min_frequency, show_progress=False)
         counter.train_from_iterator(map(encodable, texts), trainer)
         kept = [word for word in tokens_of(counter) if word not in BYTE_OF_SYMBOL]
         tokens = [*sorted(BYTE_OF_SYMBOL), *kept][:vocab_size]
@@ -331,10 +325,7 @@ def readable(tokenizer: TextTokenizer, token_id: int, separator_id: int | None =
 
 
 def train_byte_pairs(texts: Iterable[str], vocab_size: int, *, add_prefix_space: bool) -> Backend:
-    """Return byte-level byte-pair encoding of the 256 bytes and the most frequent merges, `vocab_size` tokens in all.
-
-    add_prefix_space: whether a text is read as if it began with a space.
-    """
+    """Return byte-level byte-pair encoding of the 256 bytes and the most frequent merges: `vocab_size` tokens."""
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     backend.decoder = decoders.ByteLevel()

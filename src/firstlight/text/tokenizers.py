@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, count
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from tokenizers import Regex, models, trainers
@@ -137,16 +137,12 @@ def tokens_of(backend: Backend) -> list[str]:
 
 def pair_of(text: Text) -> tuple[str, str]:
     """Return the two texts of a pair. Raises UserError for anything else than two texts, or one string with |||."""
-    if isinstance(text, str):
-        first, separator, second = text.partition(PAIR_SEPARATOR)
-        if not separator:
-            quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
-            problem = f"the network reads pairs of texts, but {quoted!r} is one text"
-            raise UserError(f"{problem}; write {PAIR_SEPARATOR} between the two")
-        return first.strip(), second.strip()
-    if not isinstance(text, Sequence) or len(text) != 2 or not all(isinstance(each, str) for each in text):
-        raise UserError(f"the network reads pairs of texts, not {text!r}; give a tuple of two texts")
-    return text[0], text[1]
+    parts: Any = [part.strip() for part in text.split(PAIR_SEPARATOR, 1)] if isinstance(text, str) else text
+    if not isinstance(parts, Sequence) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+        quoted = repr(text) if len(repr(text)) <= LONGEST_QUOTE else repr(text)[: LONGEST_QUOTE - 1] + "…"
+        remedy = f"write {PAIR_SEPARATOR} between the two, or give a tuple of two texts"
+        raise UserError(f"the network reads pairs of texts, not {quoted}; {remedy}")
+    return parts[0], parts[1]
 
 
 def joined(text: Text) -> str:
