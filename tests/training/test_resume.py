@@ -206,7 +206,7 @@ def test_no_second_run_starts_beside_one_that_is_still_trained(
     done = scripts.run("train", *quick, f"resume={unfinished if resumed == 'folder' else resumed}")
     assert done.returncode == 2
     where = unfinished if resumed == "folder" else unfinished.relative_to(scripts.folder)
-    assert done.stderr == f"error: {where}: another process is training this run; wait for it, or stop it\n"
+    assert done.stderr.endswith(f"{where}: another process is training this run; wait for it, or stop it\n")
     assert f"{where}: another process is training this run; waiting up to 0 s" in done.stdout
     assert contents(scripts.folder) == before
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -88,14 +89,12 @@ def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
 
 
 def wait_until_free(folder: RunFolder) -> None:
-    """Wait some seconds for the end of another process that trains a run. Raises UserError if it does not end."""
+    """Wait some seconds for the end of another process that trains a run; `refuse_folder` checks whether it ended."""
     if not folder.is_locked():
         return
     say(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
     end = monotonic() + SECONDS_TO_WAIT
-    while folder.is_locked():
-        if monotonic() >= end:
-            raise UserError(f"{folder.path}: another process is training this run; wait for it, or stop it")
+    while folder.is_locked() and monotonic() < end:
         sleep(0.1)
 
 
@@ -114,10 +113,9 @@ def _unfinished_run(typed: list[str]) -> RunFolder | None:
         return folder if folder.is_run() else None
     config = compose(typed)
     key = run_key(config)
-    for metrics_file in sorted(
-        Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
-    ):
-        folder = RunFolder(metrics_file.parent)
+    folders = (file.parent for file in Path(config.paths.log_dir).glob("*/runs/*/metrics.json"))
+    for path in sorted(folders, key=attrgetter("name"), reverse=True):  # it begins with the time of the run's start
+        folder = RunFolder(path)
         if _is_unfinished(folder) and folder.read().get("run_key") == key:
             return folder
     return None
@@ -148,10 +146,6 @@ def _status(folder: RunFolder) -> Any:
     except UserError as error:  # a damaged folder does not prevent a training
         log.warning("resume= ignores %s", error)
         return None
-
-
-def _folder_name(metrics_file: Path) -> str:
-    return metrics_file.parent.name  # begins with the time of the run's start
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:
