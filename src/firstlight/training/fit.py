@@ -74,7 +74,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 folder.remove_leftovers()
                 if start is not None and start.path != folder.last_checkpoint:
                     folder.last_checkpoint.unlink(missing_ok=True)  # a damaged checkpoint must not become previous.ckpt
-                terminal.save_config(config, folder)
+                terminal.save_config(config, folder, is_printed=config.print_config)
                 with several(parts.trainer, record=partial(_end, folder, record)):
                     metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
@@ -140,8 +140,6 @@ def _train(
     if is_rank_zero():
         folder.write(record)
         write_lists(folder, parts.data)
-        if config.print_config:
-            terminal.print_config(config)
         terminal.show_start(config, parts.kind, folder, record, parts.trainer, start.step if start else None)
     fit_started_at = time.perf_counter()
     try:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 from omegaconf import DictConfig, OmegaConf
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -52,31 +51,26 @@ def preparing() -> Iterator[None]:
         yield
 
 
-def print_config(config: DictConfig) -> None:
-    """Print the resolved config as a tree."""
-    console = terminal()
-    console.print(tree_of(config, is_colored=console.is_terminal))
-
-
-def save_config(config: DictConfig, folder: RunFolder) -> None:
-    """Write the resolved config into the run's folder: as a tree for people, as YAML for programs."""
-    write_atomically(folder.path / "config.txt", f"{tree_of(config, is_colored=False)}\n")
+def save_config(config: DictConfig, folder: RunFolder, *, is_printed: bool) -> None:
+    """Write the resolved config into the run's folder, as a tree for people and as YAML for programs."""
+    tree = tree_of(config)
+    write_atomically(folder.path / "config.txt", f"{tree}\n")
     write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
+    if is_printed:
+        terminal().print(tree)
 
 
-def tree_of(config: DictConfig, *, is_colored: bool) -> Text:
-    """Return a tree with a branch for each key, whose value is YAML. is_colored: whether the YAML is highlighted."""
-    highlight = Syntax("", "yaml", background_color="default").highlight if is_colored else Text
-    tree = Text("config")
+def tree_of(config: DictConfig) -> str:
+    """Return the resolved config as a tree with a branch for each key, whose value is YAML."""
+    lines = ["config"]
     for key in config:
-        value = config[key]
-        is_last = key == list(config)[-1]
-        tree.append("\n└── " if is_last else "\n├── ", style="dim").append(str(key))
+        value, is_last = config[key], key == list(config)[-1]
         text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
-        for number, line in enumerate(highlight(text.rstrip() or "{}").split("\n")):
-            tree.append("\n    " if is_last else "\n│   ", style="dim")
-            tree.append("    " if number else "└── ", style="dim").append_text(line)
-    return tree
+        first, *more = text.rstrip().splitlines() or ["{}"]
+        branch = "    " if is_last else "│   "
+        lines += [f"{'└' if is_last else '├'}── {key!s}", f"{branch}└── {first}"]
+        lines += [f"{branch}    {line}" for line in more]
+    return "\n".join(lines)
 
 
 def show_start(
