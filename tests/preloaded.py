@@ -5,8 +5,6 @@ start, the schemas registered with Hydra) is the same as in a new process.
 """
 
 import gc
-import sys
-from pathlib import Path
 
 import datasets  # noqa: F401
 import hydra  # noqa: F401
@@ -25,8 +23,6 @@ from joblib.externals.loky.backend.context import set_start_method
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from composed_once import composed_once
-
-LIBRARY_PATH = [part for part in sys.path if part and Path(part) != Path(__file__).parent]
 
 set_start_method("fork")  # by default, joblib starts new processes, and each imports the libraries again
 composed_once().__enter__()

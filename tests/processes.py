@@ -29,7 +29,12 @@ def environment() -> dict[str, str]:
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
-OF_SERVER = environment() | {"PYTHONPATH": str(Path(__file__).parent)}  # before a test sets a variable
+TESTS = Path(__file__).parent
+OF_PYTEST = ("", *map(str, (TESTS, TESTS.parent, TESTS.parent / "src")))
+LIBRARY_PATH = [part for part in sys.path if part not in OF_PYTEST]  # before a test adds a folder
+    part for part in sys.path if part and Path(part) != Path(__file__).parent
+]  # before a test adds a folder
+OF_SERVER = environment() | {"PYTHONPATH": str(TESTS)}  # before a test sets a variable
 
 
 class ForkedProcess(subprocess.Popen[str]):
@@ -59,7 +64,7 @@ class ForkedProcess(subprocess.Popen[str]):
         folder, environment = options[4:6]
         ends = options[9:15]  # of the pipes of input, output and errors: for reading, for writing
         streams = [Connection(os.dup(ends[number])) for number in (0, 3, 5)]  # multiprocessing passes them on
-        what = (args, folder, dict(environment), self._own_group, streams)
+        what = (args, folder, dict(environment), self._own_group, streams, LIBRARY_PATH)
         self._process = FORKED.Process(target=run_script, args=what)
         with patch.dict(os.environ, OF_SERVER, clear=True):  # the first call starts the server
             self._process.start()
@@ -88,11 +93,14 @@ def end_server() -> None:
 
 
 def run_script(
-    arguments: list[str], folder: str, environment: dict[str, str], own_group: bool, streams: list[Connection]
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+    own_group: bool,
+    streams: list[Connection],
+    library_path: list[str],
 ) -> None:
     """Run a script in this forked process as `python script …` does."""
-    from preloaded import LIBRARY_PATH
-
     if own_group:
         os.setpgid(0, 0)
     for number, stream in enumerate(streams):
@@ -105,7 +113,7 @@ def run_script(
     os.environ.clear()
     os.environ.update(environment)
     typed = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:] = [str(Path(arguments[0]).parent), *typed, *LIBRARY_PATH]
+    sys.path[:] = [str(Path(arguments[0]).parent), *typed, *library_path]
     sys.argv[:] = arguments
     sys.orig_argv[:] = [sys.executable, *arguments]
     sys.modules["numpy"].random.seed()  # as after an import; Python's own random module does it itself

@@ -52,7 +52,7 @@ def start(played: Callable[[str], Path], tmp_path: Path, monkeypatch) -> Iterato
 
     def started(*tasks: str) -> Started:
         folders = [str(played(task)) for task in tasks]
-        processes.append(Scripts(tmp_path).start("playground", *folders, "--port", "0"))
+        processes.append(Scripts(tmp_path).start("playground", *folders, "--port", "0", fresh=True))
         return Started(processes[-1], tmp_path / "noted.txt")
 
     yield started
