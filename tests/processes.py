@@ -32,8 +32,6 @@ def environment() -> dict[str, str]:
 TESTS = Path(__file__).parent
 OF_PYTEST = ("", *map(str, (TESTS, TESTS.parent, TESTS.parent / "src")))
 LIBRARY_PATH = [part for part in sys.path if part not in OF_PYTEST]  # before a test adds a folder
-    part for part in sys.path if part and Path(part) != Path(__file__).parent
-]  # before a test adds a folder
 OF_SERVER = environment() | {"PYTHONPATH": str(TESTS)}  # before a test sets a variable
 
 
