@@ -16,11 +16,10 @@ from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
-from firstlight.lab.reports.all_runs import direction_of, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
 from firstlight.lab.reports.boards import Board, Group, boards, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.lab.reports.scaling import scaling
 from firstlight.lab.reports.scaling_text import section_of
 from firstlight.lab.reports.tables import Column, Table

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.lab.reports.all_runs import Configuration, direction_of, with_settings
+from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, direction_of, with_settings
 from firstlight.lab.reports.boards import board_of, common_metric
 from firstlight.lab.reports.pair import A, B, pair
-from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run

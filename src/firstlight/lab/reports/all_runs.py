@@ -1,4 +1,7 @@
-"""All runs below a folder as rows of a report, with the settings in which they differ. Imports nothing heavy."""
+"""All runs below a folder as rows of a report, with the settings in which they differ. Imports nothing heavy.
+
+NumPy is imported if the saved predictions of a run are read.
+"""
 
 import json
 import logging
@@ -7,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
@@ -15,6 +18,9 @@ from firstlight.runs.folder import RunFolder, direction
 from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
 from firstlight.runs.summary import Run, Value
+
+if TYPE_CHECKING:
+    from firstlight.runs.predictions import Predictions
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +121,37 @@ def _untyped(runs: Sequence[Run], configured: "dict[int, Configuration]") -> Ite
         for key in sorted({key for settings in (first, *different) for key in settings}):
             if any(settings.get(key) != first.get(key) for settings in different):
                 yield key, places
+
+
+class SavedPredictions:
+    """A function that returns the saved predictions of a run; None if it has none, or damaged ones.
+
+    missing: the number of runs without them. damaged: the damage of the others, by the folder of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.missing = 0
+        self.damaged: dict[str, str] = {}
+        self._known: dict[str, Predictions | None] = {}
+
+    def __call__(self, run: Run) -> "Predictions | None":
+        if run.folder not in self._known:
+            self._known[run.folder] = self._read(run)
+        return self._known[run.folder]
+
+    def _read(self, run: Run) -> "Predictions | None":
+        from firstlight.runs.predictions import EVALUATED, VALIDATION, UnreadablePredictions, read_predictions
+
+        try:
+            found = read_predictions(self.folder / run.folder / VALIDATION)
+            if found is None:
+                found = read_predictions(self.folder / run.folder / EVALUATED)
+        except UnreadablePredictions as error:
+            self.damaged[run.folder] = str(error)
+            return None
+        self.missing += found is None and not run.is_baseline
+        return found
 
 
 class Configuration:

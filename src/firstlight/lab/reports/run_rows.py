@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firstlight.lab.reports.all_runs import direction_of, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
 from firstlight.lab.reports.boards import Board, Group, accuracy_half_width, boards, reason
 from firstlight.lab.reports.findings import judged
-from firstlight.lab.reports.saved_predictions import SavedPredictions
 from firstlight.lab.reports.tables import Table
 from firstlight.runs.summary import KEYS, Run
 
