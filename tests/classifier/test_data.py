@@ -1,4 +1,3 @@
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -317,20 +316,6 @@ def test_processes_share_every_batch_and_every_validation_row(folder):
 
 
 # --- the rest ---
-
-
-def test_it_describes_itself(folder):
-    data = open_reviews(folder, labels=Labels.binary)
-    assert data.describe() == {
-        "source": "local",
-        "path": str(folder),
-        "fingerprint": data.source.fingerprint,
-        "rows": {"train": 80, "validation": 13, "test": 10},
-        "vocab_size": data.tokenizer.vocab_size,
-        "classes": ["negative", "positive"],
-        "labels": "labels 0, 1, 3, 4 → negative, negative, positive, positive (2 left out)",
-    }
-    json.dumps(data.describe())
 
 
 def test_the_sample_is_reviews_like_any_other(tmp_path, monkeypatch):

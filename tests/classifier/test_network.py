@@ -226,20 +226,3 @@ def test_in_a_causal_classifier_a_later_token_changes_nothing_before_it(norm: No
         changed = hidden_states(classifier, change_from(token_ids, place), padding_mask)
         assert_close(changed[:, :place], hidden[:, :place])
         assert not torch.isclose(changed[:, place:], hidden[:, place:]).all(dim=-1).any()
-
-
-@every_position
-@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-def test_padding_before_a_causal_text_is_not_seen_and_breaks_no_gradient(positions: Positions) -> None:
-    """The first queries may attend to no key: the tokens before them are padding, and later tokens are hidden."""
-    classifier = make_classifier(causal=True, pooling=PoolingKind.mean, positions=positions, dropout=0.0)
-    token_ids, _ = random_texts([7, 7, 7], width=7)
-    padding_mask = torch.arange(7) >= torch.tensor([[0], [3], [7]])
-    with torch.autograd.detect_anomaly():
-        logits = classifier(token_ids, padding_mask)
-        logits.square().sum().backward()
-    assert_close(logits[2], classifier.head.outputs.bias.detach())
-    for name, parameter in classifier.named_parameters():
-        assert parameter.grad.isfinite().all(), name
-    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % VOCABULARY)
-    assert_close(classifier(changed, padding_mask), logits)

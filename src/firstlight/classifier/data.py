@@ -17,7 +17,6 @@ from firstlight.data.batches import (
     RowBatch,
     Rows,
     TableLoader,
-    TrainingBatches,
     several,
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
@@ -196,16 +195,9 @@ class ReviewData(RowData):
             torch.Size([10])
         """
         self.ensure_setup()
-        rows = self.rows("train")
-        batches = TrainingBatches(
-            rows,
-            self.options.batch_size,
-            self.options.seed,
-            lengths=self.lengths(rows) if self.options.bucket_by_length else None,
-            weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
-            **self.share,
-        )
-        return self.training_loader(self.training_lookup(), batches)
+        is_balanced = self.options.balance is Balance.sampling
+        weights = self._inverse_frequency()[self.targets[self.rows("train")]] if is_balanced else None
+        return self.shuffled_loader(weights=weights)
 
     def training_lookup(self) -> Rows:
         """Return the data set of training rows, whose own labels are not part of their target encoding."""

@@ -24,6 +24,7 @@ from firstlight.data.batches import (
     PassLoader,
     ResumableLoader,
     TableLoader,
+    TrainingBatches,
     batches_per_epoch,
     batches_taken,
 )
@@ -318,6 +319,16 @@ class RowData(TableData):
     def split_loader(self, split: str) -> TableLoader:
         self.ensure_setup()
         return self.evaluation_loader(self.rows(split), self.training_lookup() if split == "train" else None)
+
+    def shuffled_loader(
+        self, batches: type[TrainingBatches] = TrainingBatches, weights: NDArray[np.float64] | None = None
+    ) -> ResumableLoader | PassLoader:
+        """Return a loader of shuffled training rows. batches: the sampler; weights: (rows,), to draw rows with."""
+        self.ensure_setup()
+        rows, options = self.rows("train"), self.options
+        lengths = self.lengths(rows) if options.bucket_by_length else None
+        sampler = batches(rows, options.batch_size, options.seed, lengths=lengths, weights=weights, **self.share)
+        return self.training_loader(self.training_lookup(), sampler)
 
     def evaluation_loader(self, rows: NDArray[np.int64], lookup: Dataset[Any] | None = None) -> TableLoader:
         """Return a loader of some rows, each once, in batches of similar length. lookup: None for `self.lookup()`."""

@@ -263,17 +263,7 @@ class MaskedReviewData(RowData):
             >>> len(next(iter(data.train_dataloader())).token_ids)
             10
         """
-        self.ensure_setup()
-        rows, options = self.rows("train"), self.options
-        batches = MaskedTrainingBatches(
-            rows,
-            options.batch_size,
-            options.seed,
-            lengths=self.lengths(rows) if options.bucket_by_length else None,
-            weights=None,
-            **self.share,
-        )
-        return self.training_loader(self.lookup(), batches)
+        return self.shuffled_loader(MaskedTrainingBatches)
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts with [MASK], in their order, for `Trainer.predict(module, dataloaders=…)`.
