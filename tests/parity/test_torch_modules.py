@@ -11,9 +11,7 @@ from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import Block, build_block
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.variants import Activation, Norm, Positions
-from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.options import EncoderDecoderConfig
+from firstlight.networks.variants import Activation, Norm
 
 DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
 
@@ -203,77 +201,29 @@ def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: s
     return attentions + [pair for module, other in modules for pair in module_pairs(module, other, what)]
 
 
-@pytest.mark.parametrize(
-    ("with_source_padding", "with_target_padding"),
-    [(False, False), (True, False), (False, True), (True, True)],
-    ids=["no padding", "padded sources", "padded targets", "both padded"],
-)
+@every_mask
 @both_activations
 @both_norms
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch warns that it does not use its fast path
-def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_linear_layer(
-    norm: Norm, activation: Activation, with_source_padding: bool, with_target_padding: bool
+def test_a_block_with_cross_attention_equals_torchs_decoder_layer_in_outputs_and_gradients(
+    norm: Norm, activation: Activation, with_padding: bool, with_causal: bool
 ) -> None:
-    sources, targets = KEYS, QUERIES
-    transformer = nn.Transformer(
-        DIM,
-        HEADS,
-        num_encoder_layers=2,
-        num_decoder_layers=3,
-        dropout=0.1,
-        **torch_options(norm, activation),
-    )
-    embeddings, places = nn.Embedding(23, DIM), nn.Embedding(KEYS, DIM)
-    target_embeddings, target_places, head = nn.Embedding(29, DIM), nn.Embedding(KEYS, DIM), nn.Linear(DIM, 29)
-    theirs = nn.ModuleList([transformer, embeddings, places, target_embeddings, target_places, head]).double().eval()
+    """The padding is that of the memory, and the causal mask that of self-attention."""
+    theirs = nn.TransformerDecoderLayer(DIM, HEADS, dropout=0.0, **torch_options(norm, activation))
     randomize(theirs)
-    config = EncoderDecoderConfig(
-        **make_options(norm, activation) | {"dropout": 0.1},
-        num_layers=2,
-        num_decoder_layers=3,
-        final_norm=True,  # as in torch, for both norms
-        positions=Positions.learned,
-        context_length=KEYS,
-    )
-    ours = EncoderDecoder(config, 23, 29).double().eval()
+    ours = build_block(TransformerConfig(**make_options(norm, activation)), cross_attention=True).double()
+    copy_weights(decoder_block_pairs(ours, theirs, "data"), ours)
 
-    def pairs(what: str) -> Pairs:
-        modules = [
-            (ours.source_embedding, embeddings),
-            (ours.source_positions.table, places),
-            (ours.embedding, target_embeddings),
-            (ours.positions.table, target_places),
-            (ours.encoder_norm, transformer.encoder.norm),
-            (ours.decoder_norm, transformer.decoder.norm),
-            (ours.head, head),
-        ]
-        found = [pair for one, other in modules for pair in module_pairs(one, other, what)]
-        for one, other in zip(ours.encoder, transformer.encoder.layers, strict=True):
-            found += block_pairs(one, other, what)
-        for one, other in zip(ours.decoder, transformer.decoder.layers, strict=True):
-            found += decoder_block_pairs(one, other, what)
-        return found
+    memory_mask, key_padding, _ = ours_and_torchs_masks(with_padding, False, QUERIES, KEYS)
+    mask, _, causal = ours_and_torchs_masks(False, with_causal, QUERIES, QUERIES)
+    hidden, other_hidden = (random_tensor(2, QUERIES, DIM, seed=1).requires_grad_() for _ in range(2))
+    memory, other_memory = (random_tensor(2, KEYS, DIM, seed=2).requires_grad_() for _ in range(2))
+    output = ours(hidden, mask, memory=memory, memory_mask=memory_mask)
+    expected = theirs(other_hidden, other_memory, tgt_mask=causal, memory_key_padding_mask=key_padding)
+    assert_close(output, expected)
 
-    copy_weights(pairs("data"), ours)
-    random = torch.Generator().manual_seed(1)
-    source_ids = torch.randint(0, 23, (2, sources), generator=random)
-    token_ids = torch.randint(0, 29, (2, targets), generator=random)
-    source_mask = torch.arange(sources) < torch.tensor([[sources], [sources - 4]]) if with_source_padding else None
-    target_mask = torch.arange(targets) < torch.tensor([[targets - 3], [targets]]) if with_target_padding else None
-
-    logits = ours(source_ids, token_ids, source_mask, target_mask)
-    hidden = transformer(
-        embeddings(source_ids) + places.weight[:sources],
-        target_embeddings(token_ids) + target_places.weight[:targets],
-        tgt_mask=torch.ones(targets, targets, dtype=torch.bool).triu(1),
-        src_key_padding_mask=None if source_mask is None else ~source_mask,
-        tgt_key_padding_mask=None if target_mask is None else ~target_mask,
-        memory_key_padding_mask=None if source_mask is None else ~source_mask,
-    )
-    expected = head(hidden)
-    assert_close(logits, expected)  # also in the padding
-
-    direction = random_tensor(2, targets, 29, seed=3)
-    logits.backward(direction)
+    direction = random_tensor(2, QUERIES, DIM, seed=3)
+    output.backward(direction)
     expected.backward(direction)
-    assert_pairs_close(pairs("grad"))
+    assert_close(hidden.grad, other_hidden.grad)
+    assert_close(memory.grad, other_memory.grad)
+    assert_pairs_close(decoder_block_pairs(ours, theirs, "grad"))
