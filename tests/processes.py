@@ -4,6 +4,7 @@ import atexit
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import threading
@@ -86,7 +87,8 @@ class ForkedProcess(subprocess.Popen[str]):
 def end_server() -> None:
     """End the server and its processes, and wait for it, so that its processor time is counted."""
     for process in multiprocessing.active_children():
-        process.kill()
+        if process.pid is not None:
+            os.kill(process.pid, signal.SIGKILL)  # a worker of joblib has no working method `kill`
     forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
