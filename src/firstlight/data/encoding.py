@@ -131,7 +131,8 @@ def _encode(
     texts: list[Text] = []
     labelled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
-    keys = ["text_column"] + ["label_column"] * bool(labelled) + ["choice_columns"] * (choices is not None)
+    is_used = {"text_column": True, "label_column": labelled is not None, "choice_columns": choices is not None}
+    keys = [key for key, used in is_used.items() if used]
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []

@@ -77,9 +77,8 @@ def reader_of(
     if names is None:
         names = sorted(found, key=_numbers_first)
         if not 2 <= len(names) <= MOST_CLASSES:
-            raise UserError(
-                f"data.label_column={column} must have 2 to {MOST_CLASSES} distinct values, not {len(names)}; change it"
-            )
+            allowed = f"2 to {MOST_CLASSES} distinct values"
+            raise UserError(f"data.label_column={column} must have {allowed}, not {len(names)}; change it")
     numbers = {name: number for number, name in enumerate(names)}
     return LabelReader(column, names, numbers, None, f"a class of the training data: {', '.join(names)}")
 
@@ -141,10 +140,8 @@ def class_names_of(kind: Labels, label_names: Sequence[str], given: Sequence[str
     given = list(map(str, given))
     swaps = any(name in label_names and name != label for name, label in zip(given, label_names, strict=False))
     if swaps or len(given) != len(label_names) or len(set(given)) < len(given):
-        raise UserError(
-            f"data.class_names=[{','.join(given)}] must be {len(label_names)} different new names, or the labels in "
-            f"the order of the classes; the labels are {', '.join(label_names)}"
-        )
+        problem = f"data.class_names=[{','.join(given)}] must be {len(label_names)} different new names, or the labels"
+        raise UserError(f"{problem} in the order of the classes; the labels are {', '.join(label_names)}")
     return given
 
 

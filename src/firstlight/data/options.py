@@ -172,10 +172,8 @@ class TextOptions(DataOptions):
         if not self.accepts_pairs:
             raise ValueError(f"data.text_column={_listed(names)}: only a classifier reads pairs; name one column")
         if len(names) != 2 or names[0] == names[1]:
-            raise ValueError(
-                f"data.text_column={_listed(names)} must be a column, or two different columns, as in "
-                "'data.text_column=[premise,hypothesis]'"
-            )
+            problem = f"data.text_column={_listed(names)} must be a column, or two different columns"
+            raise ValueError(f"{problem}, as in 'data.text_column=[premise,hypothesis]'")
 
 
 @dataclass
@@ -249,18 +247,15 @@ class ReviewOptions(WholeTextOptions):
             fold, folds = self.left_out_fold, self.folds
             raise ValueError(f"data.left_out_fold={fold} must be at least 0 and below data.folds={folds}")
         if self.choices is None and self.both_orders and not self.reads_pairs:
-            raise ValueError(
-                "data.both_orders=true requires pairs of texts; name two columns, as in "
-                "'data.text_column=[sentence1,sentence2]'"
-            )
+            example = "'data.text_column=[sentence1,sentence2]'"
+            raise ValueError(f"data.both_orders=true requires pairs of texts; name two columns, as in {example}")
         if self.target_encoding and self.reads_pairs:
             raise ValueError("data.target_encoding=true requires single texts; name one data.text_column")
         if self.target_encoding_pairs < 1:
             raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
         if not 0 < self.target_encoding_shrinkage < math.inf:
-            raise ValueError(
-                f"data.target_encoding_shrinkage={self.target_encoding_shrinkage} must be a finite number above 0"
-            )
+            shrinkage = self.target_encoding_shrinkage
+            raise ValueError(f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
 
     @property
     def text_columns(self) -> list[str]:
@@ -287,16 +282,12 @@ class ReviewOptions(WholeTextOptions):
         """Raise ValueError for options that do not apply to multiple choice."""
         self.text_column, answers = _names(self.text_column), _names(columns)
         if isinstance(answers, str) or len(answers) < 2:
-            raise ValueError(
-                f"data.choice_columns={_listed(answers)} must be two or more columns, as in "
-                "'data.choice_columns=[ending_a,ending_b]'"
-            )
+            problem = f"data.choice_columns={_listed(answers)} must be two or more columns"
+            raise ValueError(f"{problem}, as in 'data.choice_columns=[ending_a,ending_b]'")
         self.choice_columns = answers
         if not self.text_column or len(set(self.text_columns)) < len(self.text_columns):
-            raise ValueError(
-                f"data.text_column={_listed(self.text_column)} and data.choice_columns={_listed(answers)} must be "
-                "different columns; remove one of them"
-            )
+            both = f"data.text_column={_listed(self.text_column)} and data.choice_columns={_listed(answers)}"
+            raise ValueError(f"{both} must be different columns; remove one of them")
         problems = {
             f"requires data.labels=classes, not {self.labels.value}": self.labels is not Labels.classes,
             "does not apply to data.both_orders=true; set it to false": self.both_orders,

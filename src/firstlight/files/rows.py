@@ -118,10 +118,8 @@ def _read_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Itera
             header = fields
             _check_header(header, columns, place)
         elif len(fields) != len(header):
-            raise UserError(
-                f"{place}: the row has {len(fields)} field{'s' * (len(fields) > 1)}, but the header has {len(header)}; "
-                f"quote fields that contain {delimiter!r}, or add the missing fields"
-            )
+            problem = f"{place}: the row has {len(fields)} fields, but the header has {len(header)}"
+            raise UserError(f"{problem}; quote fields that contain {delimiter!r}, or add the missing ones")
         else:
             values = dict(zip(header, fields, strict=True))
             yield Row(line, {column: values[column] for column in columns or header})
