@@ -54,13 +54,6 @@ def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
     assert any("it is not an object with metrics" in message for message in caplog.messages)
 
 
-def test_a_broken_record_is_named(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "a", {}, age=1)
-    (run / "metrics.json").write_text('{"metrics": ')
-    with pytest.raises(UserError, match=r"metrics\.json is cut short or broken"):
-        find_run(str(run), tmp_path)
-
-
 def test_only_one_process_holds_a_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert not folder.is_locked()

@@ -5,9 +5,8 @@ import json
 import math
 import os
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -333,21 +332,6 @@ def test_a_run_that_is_just_starting_is_not_unreadable(age: float, status: str, 
     run = read(path)
     assert (run.status, run.is_counted) == (status, False)
     assert (run.why == "it is starting") == (status == "running")
-
-
-def test_runs_that_were_removed_since_they_were_listed_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [make_run(tmp_path, name) for name in ("gone", "here")]
-    listed = module.run_folders
-
-    def removed_meanwhile(folder: Path) -> Iterator[Path]:
-        yield from list(listed(folder))
-        if paths[0].is_dir():
-            shutil.rmtree(paths[0])
-
-    monkeypatch.setattr(module, "run_folders", removed_meanwhile)
-    assert [run.folder for run in module.found_runs(tmp_path)] == ["here"]
 
 
 def test_a_run_without_history_counts_where_it_has_none_to_have(tmp_path: Path) -> None:

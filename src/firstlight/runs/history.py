@@ -21,19 +21,13 @@ log = logging.getLogger(__name__)
 class HistoryLogger(Logger):
     """Logger that appends lines of JSON to history.jsonl: the step, the seconds of the fit, the epoch and metrics."""
 
+    name, version = "history", ""
+
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
         self._seconds_before = 0.0
         self._started_at = time.perf_counter()
-
-    @property
-    def name(self) -> str:
-        return "history"
-
-    @property
-    def version(self) -> str:
-        return ""
 
     def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
         """Remove the lines of first_step and later, which a resumed run writes again. Return its seconds so far.

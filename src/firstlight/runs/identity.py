@@ -42,6 +42,15 @@ def run_key(config: DictConfig) -> str:
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def description(config: DictConfig, choices: Any) -> dict[str, Any]:
+    """Return what the record of a run says of its configuration. choices: of the groups, as Hydra records them."""
+    return {
+        **{key: choices.get(key) for key in ("task", "model", "experiment")},
+        **{key: config[key] for key in ("dropout", "context_length", "seed", "optimized_metric")},
+        "run_key": run_key(config),
+    }
+
+
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
     """Return the first key in which the trained configuration differs, with both values; None for the same run."""
     now, then = (flat(comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))

@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from firstlight.invocation import CHECKOUT
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.identity import run_key
+from firstlight.runs.identity import description
 from firstlight.runs.targets import own_sources
 from firstlight.runs.trials import objectives_of
 from firstlight.version import PACKAGE, __version__
@@ -27,48 +27,33 @@ LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "
 
 
 def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
-    """Return the content of metrics.json of a running run. A resumed run keeps the seconds of its earlier parts."""
+    """Return the content of metrics.json of a running run, with None for what is not known yet.
+
+    A resumed run keeps the seconds of its earlier parts.
+    """
     hydra = HydraConfig.get()
     before = folder.read() if folder.is_run() and config.resume else {}
+    fit_before = (before.get("seconds") or {}).get("fit") or 0.0
     objectives = objectives_of(hydra.sweeper) if hydra.mode is RunMode.MULTIRUN else {}
     return {
-        "task": hydra.runtime.choices["task"],
-        "model": hydra.runtime.choices["model"],
-        "experiment": hydra.runtime.choices.get("experiment"),
-        "dropout": config.dropout,
-        "context_length": config.context_length,
-        "seed": config.seed,
+        **description(config, hydra.runtime.choices),
         "tags": list(config.tags),
         "overrides": list(hydra.overrides.task),
         "host": gethostname(),
         "process_id": os.getpid(),
         "status": "running",
         "reason": None,
-        "optimized_metric": config.optimized_metric,
         "optimized_mode": config.optimized_mode,
         **({"objectives": objectives} if objectives else {}),
-        "data": None,
-        "teacher": None,
-        "parameters": None,
-        "embedding_parameters": None,
-        "steps": None,
-        "seconds": {
-            "start_up": None,
-            "fit": (before.get("seconds") or {}).get("fit") or 0.0,
-            "fit_processor": None,
-            "test": None,
-        },
-        "tokens": None,
-        "flops": None,
-        "tokens_per_second": None,
+        **dict.fromkeys(("data", "teacher", "parameters", "embedding_parameters", "steps")),
+        "seconds": dict.fromkeys(("start_up", "fit_processor", "test")) | {"fit": fit_before},
+        **dict.fromkeys(("tokens", "flops", "tokens_per_second")),
         "threads": torch.get_num_threads(),
         "versions": dict(versions()),
         "git": git_state(),
         "code": hash_of_code(config),
-        "checkpoint": None,
-        "checkpoint_step": None,
+        **dict.fromkeys(("checkpoint", "checkpoint_step")),
         "metrics": {},
-        "run_key": run_key(config),
     }
 
 

@@ -13,6 +13,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError, is_out_of_memory
+from firstlight.runs import identity
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
@@ -142,9 +143,16 @@ class Runner:
                 traceback.print_exception(error, file=file)
             reason = f"{reason}; the traceback is in {output}"
         log.error("%s failed: %s", job.name, reason)
-        record = job.record() or job.description() | {"status": "running", "metrics": {}}
+        record = job.record() or self._begun(job)
         if record["status"] == "running" and not job.folder.is_locked():  # its process could not write it
             job.folder.write(record | {"status": "failed", "reason": explained(error)})
+
+    @staticmethod
+    def _begun(job: Job) -> dict[str, Any]:
+        """Return the record of a job that failed before it could write one."""
+        overrides = [each for each in job.overrides if not each.startswith("hydra.")]
+        described = identity.description(job.config, job.config.hydra.runtime.choices)
+        return {**described, "overrides": overrides, "status": "running", "metrics": {}}
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""

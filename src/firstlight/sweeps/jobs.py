@@ -66,16 +66,6 @@ class Job:
         mode = self.config.optimized_mode
         return lower_is_better(self.config.optimized_metric) if mode == "auto" else bool(mode == "min")
 
-    def description(self) -> dict[str, Any]:
-        """Return the description of the job for metrics.json."""
-        choices = self.config.hydra.runtime.choices
-        return {
-            **{key: choices.get(key) for key in ("task", "model", "experiment")},
-            **{key: self.config[key] for key in ("dropout", "context_length", "seed", "optimized_metric")},
-            "overrides": [each for each in self.overrides if not each.startswith("hydra.")],
-            "run_key": identity.run_key(self.config),
-        }
-
 
 class Composer:
     """Composes the jobs of a command line. overrides: those typed, and those that the sweeper's params add."""
