@@ -46,20 +46,6 @@ def test_every_pin_is_a_public_version_that_any_machine_can_install() -> None:
     assert len(names) == len(pins()), "a package has two pins"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "torch==2.13.0+cpu",
-        "torch @ file:///home/user/wheels/torch-2.13.0-py3-none-any.whl",
-        "--find-links wheels",
-        "# from mirror.example.org",
-        "# made in /home/someone/wheels",
-    ],
-)
-def test_a_local_version_a_path_an_address_or_an_option_is_not_a_public_pin(line: str) -> None:
-    assert not_public(f"# The versions\nnumpy==2.4.6\n{line}\n") == [line]
-
-
 def test_every_dependency_and_every_extra_is_pinned_to_a_version_in_its_range() -> None:
     pinned = pins()
     for requirement in direct_requirements():

@@ -177,15 +177,6 @@ def test_weights_that_overflow_are_one_line_at_each_use(
         assert run.network.train()(torch.tensor([[1, 2]])) is not None  # a further training has its own check
 
 
-def test_what_is_whole_is_loaded(
-    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
-) -> None:
-    for module in (classifier, generator):
-        loaded = firstlight.load(written(content_of(module)))
-        for name, value in module.network.state_dict().items():
-            assert torch.equal(loaded.network.state_dict()[name], value)
-
-
 def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line(
     classifier: Classification, generator: Generation, written: Callable[[Content], Path]
 ) -> None:

@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.networks import masks
 from firstlight.networks.block import (
     Block,
     FeedForward,
@@ -89,17 +88,6 @@ def test_the_general_block_does_what_the_simple_blocks_do(norm: Norm, kind: Norm
     hidden, memory = make_hidden(2, 7, 15), make_hidden(2, 11, 15)
     options = {"is_causal": True, "memory": memory}
     assert torch.equal(general(hidden, **options), simple(hidden, **options))
-
-
-@pytest.mark.parametrize("norm", Norm)
-def test_a_block_passes_its_mask_to_the_attention(norm: Norm) -> None:
-    block = make_block(norm=norm)
-    hidden = make_hidden(2, 7, 15)
-    mask = masks.padding(torch.arange(7) < torch.tensor([[7], [3]]))
-    changed = hidden.clone()
-    changed[1, 3:] += 1.0
-    assert_close(block(changed, mask)[1, :3], block(hidden, mask)[1, :3])
-    assert_close(block(hidden, mask)[1:, :3], block(hidden[1:, :3]))
 
 
 def make_zeroed_block(**options: object) -> Block:

@@ -15,7 +15,6 @@ from firstlight.networks.positions import (
     SinusoidalPositions,
     build_positions,
     sinusoid,
-    skew,
     stretch,
 )
 from firstlight.networks.variants import Positions
@@ -107,15 +106,6 @@ def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
     )
     assert torch.equal(scaled.cos[::2], plain.cos[:25])
     assert torch.equal(scaled.sin[::2], plain.sin[:25])
-
-
-@pytest.mark.parametrize(("num_queries", "num_keys"), [(1, 1), (1, 7), (7, 1), (5, 7), (7, 5), (7, 7)])
-def test_a_skew_moves_every_row_until_distances_become_keys(num_queries: int, num_keys: int) -> None:
-    scores = torch.randn(2, 3, num_queries, num_queries + num_keys - 1)
-    skewed = skew(scores, num_keys)
-    assert skewed.shape == (2, 3, num_queries, num_keys)
-    columns = torch.arange(num_keys) + (num_queries - 1 - torch.arange(num_queries))[:, None]
-    assert torch.equal(skewed, scores.gather(-1, columns.expand(2, 3, -1, -1)))
 
 
 @pytest.mark.parametrize(

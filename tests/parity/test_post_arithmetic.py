@@ -11,10 +11,8 @@ from torch.testing import assert_close
 
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
-from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.options import EncoderDecoderConfig
 
-LN2, LN3 = math.log(2), math.log(3)
+LN3 = math.log(3)
 
 
 def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
@@ -68,24 +66,6 @@ def test_two_tokens_weigh_themselves_three_to_one(
     assert_close(attention(TWO_TOKENS, **options), attended)
 
 
-def test_two_heads_each_look_with_a_coordinate_of_their_own() -> None:
-    """Two heads of width 1, so the scale is 1, and the output (x, y) -> (x + 2y + 1, y - 1)."""
-    one, two = math.sqrt(LN3), math.sqrt(LN2)
-    tokens = tensor([[[0, two], [one, 0]]])
-    attention = MultiHeadAttention(2, 2, 1).double()
-    with torch.no_grad():
-        for layer in (attention.query, attention.key, attention.value):
-            nn.init.eye_(layer.weight)
-        attention.output.weight.copy_(tensor([[1, 2], [0, 1]]))
-        attention.output.bias.copy_(tensor([1, -1]))
-    # head 1, coordinates (0, one): the first token has the scores 0, 0 (halves), the second 0, ln 3 (1 to 3)
-    first_head = [one / 2, one * 3 / 4]
-    # head 2, coordinates (two, 0): the first token has the scores ln 2, 0 (2 to 1), the second 0, 0 (halves)
-    second_head = [two * 2 / 3, two / 2]
-    expected = [[x + 2 * y + 1, y - 1] for x, y in zip(first_head, second_head, strict=True)]
-    assert_close(attention(tokens), tensor([expected]))
-
-
 @pytest.mark.parametrize("num_heads", [1, 3])
 def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int) -> None:
     """Post 4 starts from uniform weights below the diagonal: row t is 1 / t for the first t tokens."""
@@ -116,20 +96,3 @@ def test_the_derivative_of_a_softmax_is_that_of_post_3_where_the_mask_allows_and
     weights = powers / powers.sum().clamp(min=1e-9)
     expected = torch.diag(weights) - torch.outer(weights, weights)
     assert_close(jacobian(lambda each: masks.masked_softmax(each, mask), scores), expected)
-
-
-# --- the sinusoid of post 5 (post 1's is in test_post_settings.py) ---
-
-
-def test_a_sinusoid_counts_from_zero_on_both_sides_of_post_5() -> None:
-    """Width 4 has the frequencies 1 and 1/100. Position 0 is sin 0, cos 0."""
-    network = EncoderDecoder(EncoderDecoderConfig(dim=4, num_heads=2, context_length=3), 13, 11)
-    expected = tensor(
-        [
-            [0.0, 1.0, 0.0, 1.0],
-            [0.841471, 0.540302, 0.010000, 0.999950],  # angles 1 and 0.01
-            [0.909297, -0.416147, 0.019999, 0.999800],  # angles 2 and 0.02
-        ]
-    )
-    for positions in (network.source_positions, network.positions):
-        assert_close(positions(torch.zeros(1, 3, 4))[0].double(), expected, atol=1e-6, rtol=0)

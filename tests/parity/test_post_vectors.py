@@ -67,22 +67,6 @@ def post_components(rows: Numbers, dim: int) -> tuple[Numbers, Numbers]:
     return np.array(eigenvalues), np.stack(eigenvectors, axis=1)
 
 
-def test_the_sentences_vectors_have_the_products_of_its_standardised_rows() -> None:
-    """Three components represent rows of rank three exactly: the products v · w equal those of the rows."""
-    vectors = principal_components(counted(), 3).astype(np.float64)
-    near, far = 7.5 / ROOT, 10 / 3
-    # the row of "the" is minus that of "cat"; "sat" times "the": (4 · 6 - 4) / 6; "mat" times "cat":
-    # (2 · 3 + 1/2 · 2 + 1/2 · 2 - 1/2 · 3 + 1/2 · 2) / √6; "mat" times "sat": (-4 - 3/2 + 1 - 3/2 + 1) / √6
-    expected = [
-        [5, near, 5, -far, -5],
-        [near, 5, near, -5 / ROOT, -near],
-        [5, near, 5, -far, -5],
-        [-far, -5 / ROOT, -far, 5, far],
-        [-5, -near, -5, far, 5],
-    ]
-    assert vectors @ vectors.T == pytest.approx(np.array(expected), abs=1e-5)
-
-
 def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
     assert counted().toarray().tolist() == [[NEIGHBOURS[word].get(other, 0) for other in WORDS] for word in WORDS]
     rows = rows_by_hand()

@@ -43,17 +43,6 @@ def attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention, wha
     return pairs
 
 
-def block_pairs(ours: Block, theirs: nn.TransformerEncoderLayer, what: str) -> Pairs:
-    pairs = attention_pairs(ours.self_attention, theirs.self_attn, what)
-    modules = [
-        (ours.self_attention_norm, theirs.norm1),
-        (ours.feed_forward_norm, theirs.norm2),
-        (ours.feed_forward.expand, theirs.linear1),
-        (ours.feed_forward.contract, theirs.linear2),
-    ]
-    return pairs + [pair for module, other in modules for pair in module_pairs(module, other, what)]
-
-
 def module_pairs(ours: nn.Module, theirs: nn.Module, what: str) -> Pairs:
     return [
         (getattr(one, what), getattr(other, what))
@@ -144,10 +133,6 @@ def torch_options(norm: Norm, activation: Activation) -> dict[str, Any]:
     return options | {"batch_first": True, "dtype": torch.float64}
 
 
-def make_layer(norm: Norm, activation: Activation) -> nn.TransformerEncoderLayer:
-    return nn.TransformerEncoderLayer(DIM, HEADS, dropout=0.0, **torch_options(norm, activation))
-
-
 def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
     return {
         "dim": DIM,
@@ -162,30 +147,6 @@ def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
 
 both_norms = pytest.mark.parametrize("norm", [Norm.post, Norm.pre])
 both_activations = pytest.mark.parametrize("activation", [Activation.relu, Activation.gelu])
-
-
-@every_mask
-@both_activations
-@both_norms
-def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
-    norm: Norm, activation: Activation, with_padding: bool, with_causal: bool
-) -> None:
-    theirs = make_layer(norm, activation)
-    randomize(theirs)
-    ours = build_block(TransformerConfig(**make_options(norm, activation))).double()
-    copy_weights(block_pairs(ours, theirs, "data"), ours)
-
-    mask, key_padding, causal = ours_and_torchs_masks(with_padding, with_causal, QUERIES, QUERIES)
-    hidden, other_hidden = (random_tensor(2, QUERIES, DIM, seed=1).requires_grad_() for _ in range(2))
-    output = ours(hidden, mask)
-    expected = theirs(other_hidden, src_mask=causal, src_key_padding_mask=key_padding)
-    assert_close(output, expected)
-
-    direction = random_tensor(2, QUERIES, DIM, seed=3)
-    output.backward(direction)
-    expected.backward(direction)
-    assert_close(hidden.grad, other_hidden.grad)
-    assert_pairs_close(block_pairs(ours, theirs, "grad"))
 
 
 def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: str) -> Pairs:
