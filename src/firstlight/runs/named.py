@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample
 
@@ -56,7 +55,7 @@ def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted:
         return find(name, filter(can_use, all_runs(log_dir)), f"{wanted} below {log_dir}")
     folder = Path(name)
     if not folder.exists():
-        raise UserError(f"{name}: the run folder does not exist; {_meant(name, log_dir)}name an existing one, {NAMES}")
+        raise UserError(f"{name}: the run folder does not exist; name an existing one, {NAMES}")
     if not folder.is_dir():
         raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
     run = RunFolder(folder)
@@ -79,16 +78,6 @@ def find_runs(name: str, log_dir: Path) -> list[RunFolder]:
     if not runs:
         raise UserError(f"{name}: the folder is not a run and holds no runs; name a run or the folder of a sweep")
     return runs
-
-
-def _meant(name: str, log_dir: Path) -> str:
-    """Return `did you mean …? Or ` for a name that is nearly `latest` or `best`, or a task that has runs; else ""."""
-    word, separator, rest = name.partition(":")
-    meant = nearest(word, (LATEST, BEST), cutoff=0.7)
-    if meant is not None:
-        found = meant + separator + rest if rest or meant == LATEST else "best:val/loss"
-        return f"did you mean {found}? Or "
-    return f"did you mean {LATEST}:{name}? Or " if name.isidentifier() and (log_dir / name / "runs").is_dir() else ""
 
 
 def task_of(run: RunFolder) -> str | None:
@@ -114,8 +103,6 @@ def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
         if (run := next(runs, None)) is None:
             raise UserError(f"{name}: no {wanted}; train one, or set paths.log_dir")
         return run
-    if not task:
-        raise UserError(f"{name}: the task is missing; write latest:<task>, such as latest:names")
     others = set[str]()
     for run, record in _records(name, runs):
         if record.get("task") == task:
@@ -126,11 +113,9 @@ def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
 
 def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     metric, separator, task = name.removeprefix(f"{BEST}:").partition(":")
-    if separator and not task:
-        raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
     records = list(_records(name, runs))
     tasks = {str(record.get("task")) for _, record in records}
-    if task and task not in tasks:
+    if separator and task not in tasks:
         raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
     found: list[tuple[str, bool, float, RunFolder]] = []  # task, whether the data is generated, value, run
     for run, record in records:

@@ -16,14 +16,8 @@ from firstlight.errors import RunError, UserError, is_out_of_memory
 from firstlight.runs import identity
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
-from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
-from firstlight.sweeps.launchers import (
-    check_gpus,
-    end_workers,
-    is_one_by_one,
-    is_shared,
-    plan_of,
-)
+from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
+from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, is_shared, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
 from firstlight.sweeps.screen import OUTPUT
 
@@ -71,7 +65,7 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
 
     for job in jobs:
         check_gpus(job.config)
-    settled = [sources.settle(job) for job in jobs]
+    settled = [with_source(job, sources) for job in jobs]
     for job, fingerprint in settled:
         refuse_other_sweep(job, code=hash_of_code(job.config), fingerprint=fingerprint)
     return [job for job, _ in settled]

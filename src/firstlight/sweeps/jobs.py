@@ -32,6 +32,7 @@ SAYS_WHERE = (  # the options of data that choose its source
     *("source_column", "target_column"),
 )
 ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
+Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the options that choose them
 MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # for a finished run, besides its identity
 
 
@@ -249,23 +250,20 @@ def _text(saved: Any) -> str:
     return str(saved).replace("${", "\\${")
 
 
-class Sources:
-    """The sources of the jobs' data. Jobs with the same data share one search for it."""
+def with_source(job: Job, found: Sources) -> tuple[Job, str]:
+    """Return the job, with the source of its data as an override if it is automatic, and the fingerprint.
 
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[SourceKind, str]] = {}
+    found: the sources that are known already; a new one is added, for all jobs with the same data.
+    """
+    data = job.config.data
+    wanted = str([data.get(key) for key in SAYS_WHERE])
+    if wanted not in found:
+        from hydra.utils import instantiate
 
-    def settle(self, job: Job) -> tuple[Job, str]:
-        """Return the job, with the source of its data as an override if it is automatic, and the fingerprint."""
-        data = job.config.data
-        wanted = str([data.get(key) for key in SAYS_WHERE])
-        if wanted not in self._found:
-            from hydra.utils import instantiate
-
-            source = instantiate(data, _convert_="object").source
-            self._found[wanted] = source.kind, source.fingerprint
-        kind, fingerprint = self._found[wanted]
-        if data.source is SourceKind.auto and data.get("path") is None:
-            data.source = kind
-            job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"))
-        return job, fingerprint
+        source = instantiate(data, _convert_="object").source
+        found[wanted] = source.kind, source.fingerprint
+    kind, fingerprint = found[wanted]
+    if data.source is SourceKind.auto and data.get("path") is None:
+        data.source = kind
+        job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"))
+    return job, fingerprint

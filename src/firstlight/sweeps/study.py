@@ -6,7 +6,7 @@ Imports Optuna, which is an extra.
 import json
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,7 @@ from typing import Any
 import optuna
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from omegaconf import DictConfig
-from optuna.distributions import (
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-    json_to_distribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
@@ -132,23 +126,20 @@ class Study:
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.make_sampler, self.path = space, make_sampler, space.folder / STUDY_FILE
-        directions = [*space.goals.values()]
-        description = description_of(space)
-        now = settings(description, directions)
+        now = settings(space)
         with readable(self.path):
             self.study = optuna.create_study(
                 storage=storage_of(self.path),
                 study_name=STUDY_NAME,
-                directions=directions,
+                directions=[*space.goals.values()],
                 pruner=pruner or optuna.pruners.NopPruner(),
                 load_if_exists=True,
             )
             known = self.study.user_attrs.get("search")
-            had = [each.name.lower() for each in self.study.directions]
-            then = now if known is None else settings(known, had)
+            then = now if known is None else {str(key): str(value) for key, value in known.items()}
             self.trials()  # reads the trials that have ended, once
         if known is None:
-            self.study.set_user_attr("search", description)
+            self.study.set_user_attr("search", now)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 self.study.set_metric_names([*space.goals])  # for optuna-dashboard
@@ -241,23 +232,14 @@ class Study:
         console.print(table)
 
 
-def description_of(space: Space) -> dict[str, Any]:
-    """Return what the study stores of a search: its metric or objectives, and its ranges."""
-    names = [*space.goals]
-    ranges = {key: json.loads(distribution_to_json(each)) for key, each in space.distributions.items()}
-    return ({"metric": names[0]} if len(names) == 1 else {"objectives": names}) | {"space": ranges}
-
-
-def settings(search: Mapping[str, Any], directions: Sequence[str]) -> dict[str, str]:
-    """Return the settings that must stay the same when a search is continued, by the key.
-
-    search: what the study stores of it; directions: `minimize` or `maximize` of each objective.
-    """
-    if "objectives" in search:
-        goals = {OBJECTIVES: f"[{','.join(search['objectives'])}]", DIRECTION: f"[{','.join(directions)}]"}
+def settings(space: Space) -> dict[str, str]:
+    """Return the settings that must stay the same when a search is continued, by the key."""
+    names, directions = [*space.goals], [*space.goals.values()]
+    if len(names) == 1:
+        goals = {"optimized_metric": names[0], "optimized_mode": directions[0][:3]}
     else:
-        goals = {"optimized_metric": search["metric"], "optimized_mode": directions[0][:3]}
-    return goals | {key: str(json_to_distribution(json.dumps(each))) for key, each in search["space"].items()}
+        goals = {OBJECTIVES: f"[{','.join(names)}]", DIRECTION: f"[{','.join(directions)}]"}
+    return goals | {key: str(each) for key, each in space.distributions.items()}
 
 
 @contextmanager
