@@ -1,4 +1,4 @@
-"""Quiet trainers, and stand-ins for a trainer at a step, for the tests of data modules and LightningModules."""
+"""Random texts, quiet trainers, and stand-ins for a trainer at a step, for tests of networks, data and modules."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +7,14 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.trainer.states import TrainerStatus
 from torch import Tensor
+
+
+def random_texts(lengths: list[int], width: int, seed: int = 1, vocab_size: int = 29) -> tuple[Tensor, Tensor]:
+    """Return token ids from 2, (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
+    token_ids = torch.randint(2, vocab_size, padding_mask.shape, generator=generator)
+    return token_ids.masked_fill(~padding_mask, 0), padding_mask
 
 
 def trainer_of(*callbacks: Callback, **options: Any) -> Trainer:

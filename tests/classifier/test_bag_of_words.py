@@ -4,12 +4,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch.testing import assert_close
 
 from firstlight.classifier.network import BagOfWords, LogisticRegression
-from firstlight.classifier.options import Architecture, ClassifierConfig
+from firstlight.classifier.options import ClassifierConfig
 from firstlight.lit.networks import build_network
+from firstlight.networks.size import num_parameters
+from stand_ins import random_texts
 
 VOCABULARY, OUTPUTS, DIM, UNKNOWN = 29, 5, 7, 1
 Baseline = type[BagOfWords] | type[LogisticRegression]
@@ -24,14 +26,6 @@ def make(kind: Baseline, seed: int = 0, num_outputs: int = OUTPUTS, **options: o
     for parameter in network.parameters():
         nn.init.normal_(parameter)
     return network
-
-
-def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
-    """Return token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
-    generator = torch.Generator().manual_seed(seed)
-    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
-    token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
-    return token_ids.masked_fill(~padding_mask, 0), padding_mask
 
 
 def set_to(parameter: nn.Parameter, rows: object) -> None:
@@ -86,15 +80,10 @@ def test_a_text_is_scored_the_same_alone_as_in_a_batch(kind: Baseline, lengths: 
 @pytest.mark.parametrize("num_classes", [2, 5])
 def test_the_parameters_are_those_of_the_words_and_of_the_outputs(num_classes: int) -> None:
     outputs = {2: 1, 5: 5}[num_classes]
-    counts = {}
-    for architecture in (Architecture.bag_of_words, Architecture.logistic):
+    counts = {"bag_of_words": 997 * 12 + 12 * outputs + outputs, "logistic": 997 * outputs + outputs}
+    for architecture, count in counts.items():
         config = ClassifierConfig(dim=12, num_layers=3, architecture=architecture)
-        network = build_network(config, 997, num_classes)
-        counts[type(network)] = sum(parameter.numel() for parameter in network.parameters())
-    assert counts == {
-        BagOfWords: 997 * 12 + 12 * outputs + outputs,
-        LogisticRegression: 997 * outputs + outputs,
-    }
+        assert num_parameters(build_network(config, 997, num_classes)) == count
 
 
 def test_the_vectors_start_as_wide_as_the_config_says() -> None:

@@ -6,18 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Callback, Trainer
 
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.module import Classification
 from firstlight.data import table_data
-from firstlight.data.options import Balance, Labels, SourceKind, Truncation
+from firstlight.data.options import Balance, Labels, Truncation
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
 from firstlight.text.options import TokenizerOptions
-from stand_ins import trainer_of, with_trainer
-from tests_support import sample_rows, shorten_sample
+from stand_ins import with_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
@@ -64,22 +61,6 @@ def open_reviews(folder: Path, **options: Any) -> ReviewData:
     data.prepare_data()
     data.setup()
     return data
-
-
-class Seen(Callback):
-    """Callback that stores the batches of each stage."""
-
-    def __init__(self) -> None:
-        self.batches: dict[str, list[ReviewBatch]] = {"train": [], "validation": [], "test": []}
-
-    def on_train_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, batch_idx: int) -> None:
-        self.batches["train"].append(batch)
-
-    def on_validation_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, *_: int) -> None:
-        self.batches["validation"].append(batch)
-
-    def on_test_batch_start(self, trainer: Trainer, pl_module: Any, batch: ReviewBatch, *_: int) -> None:
-        self.batches["test"].append(batch)
 
 
 def words_of(data: ReviewData, batch: ReviewBatch) -> list[str]:
@@ -285,21 +266,6 @@ def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
 # --- under Lightning ---
 
 
-def test_a_trainer_trains_validates_and_tests_with_it(folder):
-    module, seen = Classification.for_data(open_reviews(folder), dim=4, num_heads=1), Seen()
-    data = ReviewData(**vars(open_reviews(folder).options))  # the trainer prepares it
-    trainer = trainer_of(seen)
-    trainer.fit(module, datamodule=data)
-    trainer.test(module, datamodule=data, verbose=False)
-    for split, counts in COUNTS.items():
-        batches = seen.batches[split]
-        assert sorted(row for batch in batches for row in batch.rows.tolist()) == data.rows(split).tolist()
-        assert len(batches) == -(-sum(counts) // (13 if split == "train" else 17))
-    first = seen.batches["train"][0]
-    for text, row in zip(words_of(data, first), first.rows.tolist(), strict=True):
-        assert text.split() == TEXTS["train"][row].split()[:7]
-
-
 def test_processes_share_every_batch_and_every_validation_row(folder):
     world_size = 3
 
@@ -313,14 +279,3 @@ def test_processes_share_every_batch_and_every_validation_row(folder):
         assert len({len(part) for part in parts}) == 1
     assert {row for training, _ in shares for batch in training for row in batch} == set(range(111))
     assert sorted(row for _, validation in shares for row in validation) == list(range(111, 131))
-
-
-# --- the rest ---
-
-
-def test_the_sample_is_reviews_like_any_other(tmp_path, monkeypatch):
-    shorten_sample(monkeypatch, {"train": 211, "validation": 53, "test": 31})
-    data = open_reviews(tmp_path, source=SourceKind.sample, path=None, tokenizer=TokenizerOptions())
-    assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [211, 53, 31]
-    assert data.describe()["source"] == "sample"
-    assert data.texts("test", 2) == [review["text"] for review in sample_rows("reviews", 2, "test")]

@@ -50,9 +50,8 @@ class Toy(LightningDataModule):
 
 def classification(classes: int, *, schedule=constant, optimizer=None, **options) -> Classification:
     torch.manual_seed(1)
-    config = ClassifierConfig(
-        dim=8, num_heads=2, context_length=LENGTH, norm=Norm.pre, pooling=PoolingKind.mean, dropout=0.0
-    )
+    sizes = {"dim": 8, "num_heads": 2, "context_length": LENGTH}
+    config = ClassifierConfig(norm=Norm.pre, pooling=PoolingKind.mean, dropout=0.0, **sizes)
     network = Classifier(config, VOCABULARY, 1 if classes == 2 else classes)
     return Classification(network, optimizer or partial(AdamW, lr=0.03), schedule, **options)
 
@@ -75,9 +74,8 @@ def test_class_weights_and_smoothing_shape_the_training_and_not_what_is_measured
     batch = toy_batch(classes)
     logits = module(batch.token_ids, batch.padding_mask)
     assert set(module.state_dict()) == {f"network.{name}" for name in module.network.state_dict()}
-    assert_close(
-        module.training_step(batch)["loss"], classification_loss(logits, batch.targets, weights, label_smoothing=0.2)
-    )
+    expected = classification_loss(logits, batch.targets, weights, label_smoothing=0.2)
+    assert_close(module.training_step(batch)["loss"], expected)
     measured = trainer_of().validate(module, datamodule=Toy(classes), verbose=False)[0]["val/loss"]
     assert measured == pytest.approx(classification_loss(logits, batch.targets).item())
 

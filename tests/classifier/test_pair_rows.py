@@ -36,9 +36,7 @@ def test_tokens_are_removed_from_the_longer_text_until_both_fit(context_length: 
     pairs = [[[*range(100, 100 + chosen.choice((0, 1, 2, 3, 5, 11, 23)))] for _ in range(2)] for _ in range(97)]
     rows = [[START_ID, *first, DELIMITER_ID, *second, EXTRACT_ID] for first, second in pairs]
     found = fitted(RaggedIds.from_rows(rows), PAIRS, context_length, truncation)
-    assert [row.tolist() for row in (found[i] for i in range(97))] == [
-        expected(*pair, context_length, truncation) for pair in pairs
-    ]
+    assert [found[i].tolist() for i in range(97)] == [expected(*pair, context_length, truncation) for pair in pairs]
     assert (found.lengths == np.minimum(RaggedIds.from_rows(rows).lengths, context_length)).all()
 
 

@@ -11,12 +11,15 @@ from firstlight.classifier.insight import attributions
 from firstlight.classifier.panel import ClassifierPanel
 from firstlight.data.options import ReviewOptions, ReviewTextOptions
 from firstlight.errors import UserError
+from firstlight.files.row_writer import write_rows
 from firstlight.kind.panels.inputs import Inputs
 from firstlight.masked.data_options import MaskedReviewOptions
 from tests_support import Scripts, write_lines
 
-COLUMNS = ["data.text_column=[sentence1,sentence2]", "data.label_column=gold_label"]
+DATA = ["task=reviews", "data.path=snli_1.0_train.jsonl", "context_length=13", "trainer.max_epochs=1"]
+DATA += ["data.text_column=[sentence1,sentence2]", "data.label_column=gold_label"]
 NOUNS, VERBS = ("dog", "boy", "nurse", "cook"), ("runs", "sleeps", "sings", "waits")
+LABELS = ("entailment", "neutral", "contradiction")
 
 
 def snli_rows(count: int, seed: int) -> list[dict[str, str]]:
@@ -24,11 +27,7 @@ def snli_rows(count: int, seed: int) -> list[dict[str, str]]:
     chosen = random.Random(seed)
     rows = []
     for i in range(count):
-        noun, verb, label = (
-            chosen.choice(NOUNS),
-            chosen.choice(VERBS),
-            ("entailment", "neutral", "contradiction")[i % 3],
-        )
+        noun, verb, label = chosen.choice(NOUNS), chosen.choice(VERBS), LABELS[i % 3]
         other = chosen.choice([each for each in VERBS if each != verb])
         second = {"entailment": f"Somebody {verb}.", "neutral": f"The {noun} is old.", "contradiction": f"It {other}."}
         first = f"A {noun} {verb} near the house, number {i}."
@@ -36,18 +35,17 @@ def snli_rows(count: int, seed: int) -> list[dict[str, str]]:
     return rows
 
 
+def shortest(tiny_training: list[str]) -> list[str]:
+    """Return the overrides of the shortest training but those of its data and its length."""
+    return [each for each in tiny_training if not each.startswith(("data.path=", "context_length=", "trainer.max_e"))]
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Scripts, Path]:
     """Return a folder of scripts and a run that was trained on a file of pairs."""
     scripts = Scripts(tmp_path_factory.mktemp("pairs"))
     write_lines(scripts.folder / "snli_1.0_train.jsonl", snli_rows(101, seed=1))
-    data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13"]
-    own = [
-        each
-        for each in tiny_training
-        if not each.startswith(("task=", "data.path=", "data.source=", "context_length="))
-    ]
-    return scripts, scripts.train(*own, *data)
+    return scripts, scripts.train(*shortest(tiny_training), *DATA)
 
 
 def test_a_run_of_pairs_predicts_pairs_and_strings_with_a_separator(home: tuple[Scripts, Path]) -> None:
@@ -79,12 +77,8 @@ def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple
 def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts, Path]) -> None:
     scripts, run = home
     rows = snli_rows(7, seed=2)
-    with (scripts.folder / "new.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, ["id", "sentence2", "sentence1", "other"])
-        table.writeheader()
-        for i, row in enumerate(rows):
-            names = {name: row[name] for name in ("sentence1", "sentence2")}
-            table.writerow({"id": i, **names, "other": row["sentence2"]})
+    columns = [{"sentence2": row["sentence2"], "id": row["pairID"], "sentence1": row["sentence1"]} for row in rows]
+    write_rows(scripts.folder / "new.csv", [row | {"other": row["sentence2"]} for row in columns])
     done = scripts.run("predict", str(run), "--input", "new.csv", "--output", "out.csv")
     assert done.returncode == 0, done.stderr
     with (scripts.folder / "out.csv").open(newline="") as file:
@@ -101,11 +95,7 @@ def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
     home: tuple[Scripts, Path], tiny_training: list[str]
 ) -> None:
     scripts, _ = home
-    own = [
-        each for each in tiny_training if not each.startswith(("data.path=", "context_length=", "trainer.max_epochs="))
-    ]
-    data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13", "data.both_orders=true"]
-    run = firstlight.load(scripts.train(*own, *data, "trainer.max_epochs=1", "test=false"))
+    run = firstlight.load(scripts.train(*shortest(tiny_training), *DATA, "data.both_orders=true", "test=false"))
     first, second = run.probabilities([("A dog runs.", "It sings."), ("It sings.", "A dog runs.")])
     assert first == pytest.approx(second, abs=1e-6)
     texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")

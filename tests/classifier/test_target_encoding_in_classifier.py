@@ -11,17 +11,11 @@ from torch.testing import assert_close
 import firstlight
 from firstlight.classifier.evaluation import judge
 from firstlight.classifier.insight import attributions
-from firstlight.data import ReviewData
-from firstlight.lit.losses import classification_loss
-from tests_support import Scripts
+from tests_support import Scripts, write_lines
 
 REVIEW = "It broke, and it looks bad!!! Zyzzyva"
-TARGET_ENCODING = [
-    "data.target_encoding=true",
-    "data.target_encoding_pairs=31",
-    "model.embedding_dim=6",
-    "model.embedded_words=23",
-]
+TARGET_ENCODING = ["data.target_encoding=true", "data.target_encoding_pairs=31"]
+TARGET_ENCODING += ["model.embedding_dim=6", "model.embedded_words=23"]
 
 
 @pytest.fixture(scope="module")
@@ -48,24 +42,6 @@ def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_o
     counted = target_encoding.word_scores.numel() + 31 + 3
     weights = sum(weight.numel() for weight in loaded.network.parameters())
     assert before["parameters"] == weights + counted
-
-
-def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path, scripts_of_module: Scripts) -> None:
-    done = scripts_of_module.run("evaluate", str(run), "--split", "train")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((run / "evaluate" / "train" / "metrics.json").read_text())["metrics"]
-    loaded: Any = firstlight.load(run)
-    options = {
-        name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "target_encoding")
-    }
-    data = ReviewData(**options, target_encoding_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
-    losses, targets = [], []
-    with torch.no_grad():
-        for batch in data.split_loader("train"):
-            losses.append(classification_loss(loaded.network(*batch.inputs), batch.targets) * len(batch.targets))
-            targets.append(batch.targets)
-    loss = sum(losses) / len(torch.cat(targets))
-    assert found["train/loss"] == pytest.approx(float(loss), abs=1e-6)
 
 
 def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_path: Path) -> None:
@@ -115,14 +91,9 @@ def test_a_run_that_begins_from_another_counts_for_itself(
 
 
 def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path) -> None:
-    rows = [
-        {"text": f"word{i % 7} of {label}", "label": label} for i in range(60) for label in ("red", "green", "blue")
-    ]
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = ("red", "green", "blue")
+    write_lines(tmp_path / "train.jsonl", [{"text": f"word{i % 7}", "label": labels[i % 3]} for i in range(180)])
     done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.target_encoding=true")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert (
-        "data.target_encoding=true requires ordered classes, but the 3 of data.labels=classes have no order"
-        in done.stderr
-    )
+    assert "data.target_encoding=true requires ordered classes, but the 3 of data.labels=classes" in done.stderr

@@ -1,6 +1,5 @@
 """Tests of `teacher=`: predictions that never saw what they score, exact resuming, and one-line mistakes."""
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,11 @@ import torch
 from scipy.sparse import csr_matrix
 
 import firstlight
-from firstlight.classifier import teacher, tfidf_teacher
+from firstlight.classifier import teacher
 from firstlight.classifier.teacher import distillation_target
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
+from firstlight.files.row_writer import write_rows
 from firstlight.kind import teachers
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.masked.data import MaskedReviewData
@@ -31,11 +31,8 @@ TFIDF = ["teacher=tfidf", "distillation.folds=2", "distillation.weight=0.7", "di
 
 def twins(folder: Path, **options: Any) -> ReviewData:
     """Return data in which each word is in two texts, one of either class."""
-    with (folder / "twins.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        for number in range(TWINS):
-            writer.writerows([[f"word{number}", 0], [f"word{number}", 1]])
+    rows = [{"text": f"word{number}", "label": label} for number in range(TWINS) for label in (0, 1)]
+    write_rows(folder / "twins.csv", rows)
     data = ReviewData(path=str(folder / "twins.csv"), labels="classes", cache_dir=str(folder / "cache"), **options)
     data.ensure_setup()
     return data
@@ -45,7 +42,7 @@ def test_the_teacher_never_scores_what_it_was_fitted_on(tmp_path: Path) -> None:
     data = twins(tmp_path)
     rows = data.rows("train")
     words = data.encoded.ids.select(rows).ids
-    shares = tfidf_teacher.probabilities(data, folds=5)
+    shares = teacher.tfidf_probabilities(data, folds=5)
     own = shares[np.arange(len(rows)), data.targets[rows]]
     has_twin = np.array([(words == word).sum() == 2 for word in words])
     # A model that has seen both twins gives 0.5 to both. One that has seen only the other twin gives less.
@@ -55,7 +52,7 @@ def test_the_teacher_never_scores_what_it_was_fitted_on(tmp_path: Path) -> None:
 
 def test_a_feature_counts_by_its_ratio_in_two_classes() -> None:
     features = csr_matrix([[0.5, 0.0, 2.0], [0.25, 3.0, 0.0], [0.0, 4.0, 0.0], [1.0, 0.0, 0.0]])
-    scaling = tfidf_teacher.NaiveBayesScaling().fit(features, np.array([0, 1, 1, 0]))
+    scaling = teacher.NaiveBayesScaling().fit(features, np.array([0, 1, 1, 0]))
     ratios = np.log(np.array([2, 3, 1]) / 6) - np.log(np.array([3, 1, 2]) / 6)  # texts with each feature, plus one
     assert np.allclose(scaling.transform(features).toarray(), features.toarray() * ratios)
     scaling.fit(features, np.array([0, 1, 2, 0]))
@@ -67,7 +64,7 @@ def test_the_predictions_are_computed_once_and_belong_to_their_rows(
 ) -> None:
     data, options = twins(tmp_path), DistillationOptions(folds=3)
     first = distillation_target({"tfidf": []}, data, options)
-    monkeypatch.setattr(tfidf_teacher, "probabilities", None)
+    monkeypatch.setattr(teacher, "tfidf_probabilities", None)
     again = distillation_target({"tfidf": []}, data, options)
     assert again.fingerprint == first.fingerprint
     batch = next(iter(data.train_dataloader()))
@@ -177,17 +174,13 @@ def test_a_resumed_run_with_a_teacher_ends_like_a_whole_one(scripts: Scripts, ti
     whole = scripts.train(*training, "trainer.max_steps=5")
     resumed = scripts.train(*training, "trainer.max_steps=3")
     assert scripts.train(f"resume={resumed}", "trainer.max_steps=5") == resumed
-    with_teacher = [weights(whole), weights(resumed)]
-    assert all(torch.equal(with_teacher[0][name], weight) for name, weight in with_teacher[1].items())
+    contents = [torch.load(run / "checkpoints/last.ckpt", weights_only=True) for run in (whole, resumed)]
+    one, other = (content["state_dict"] for content in contents)
+    assert all(torch.equal(one[name], weight) for name, weight in other.items())
     said = firstlight.load(whole).record["teacher"]
     assert (said["names"], said["runs"]) == (["tfidf"], [])
+    assert contents[0]["firstlight"]["teacher"] == said
     assert 0.2 < said["train_accuracy"] <= 1
-    metadata = torch.load(whole / "checkpoints/last.ckpt", weights_only=True)["firstlight"]
-    assert metadata["teacher"] == said
-
-
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    return torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
 
 
 def test_a_run_resumes_only_with_its_teacher() -> None:
@@ -211,4 +204,4 @@ def test_mistakes_are_one_line(scripts: Scripts, tmp_path: Path) -> None:
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1
     with pytest.raises(UserError, match=r"distillation\.folds=71: the class 0 has only \d+ training rows"):
-        tfidf_teacher.probabilities(twins(tmp_path), folds=71)
+        teacher.tfidf_probabilities(twins(tmp_path), folds=71)

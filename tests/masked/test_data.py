@@ -40,13 +40,8 @@ def same(one: list[MaskedBatch], other: list[MaskedBatch]) -> bool:
 
 def test_the_targets_are_the_tokens_that_a_classifier_reads_there(reviews, reviews_folder: Path) -> None:
     data = reviews(truncation="head_tail")
-    plain = ReviewData(
-        path=str(reviews_folder),
-        cache_dir=str(reviews_folder / "cache"),
-        labels="stars",
-        context_length=CONTEXT,
-        truncation="head_tail",
-    )
+    places = {"path": str(reviews_folder), "cache_dir": str(reviews_folder / "cache")}
+    plain = ReviewData(labels="stars", context_length=CONTEXT, truncation="head_tail", **places)
     plain.ensure_setup()
     assert data.tokenizer.words == plain.tokenizer.words
     texts = masked_texts(plain.val_dataloader())  # type: ignore[arg-type]

@@ -55,14 +55,8 @@ def test_loss_perplexity_and_accuracy_are_those_of_the_masked_words(stage: str, 
     running = trainer_of(Perplexity(), TokenAccuracy())
     (metrics,) = (running.validate if stage == "val" else running.test)(module, datamodule=source, verbose=False)
     losses, hits = judged(module, source.val_dataloader() if stage == "val" else source.test_dataloader())
-    assert metrics == pytest.approx(
-        {
-            f"{stage}/loss": float(losses.mean()),
-            f"{stage}/perplexity": float(losses.mean().exp()),
-            f"{stage}/accuracy": float(hits.double().mean()),
-        },
-        rel=1e-4,
-    )
+    expected = {"loss": losses.mean(), "perplexity": losses.mean().exp(), "accuracy": hits.double().mean()}
+    assert metrics == pytest.approx({f"{stage}/{name}": float(value) for name, value in expected.items()}, rel=1e-4)
 
 
 class Steps(Callback):

@@ -34,9 +34,7 @@ def loaded(run: Path) -> Any:
 def test_it_is_loaded_and_fills_in(loaded: Any) -> None:
     filled = loaded.fill_in(TEXT, count=3)
     (fillings,) = filled.fillings
-    assert [filling.probability for filling in fillings] == sorted(
-        (each.probability for each in fillings), reverse=True
-    )
+    assert fillings == sorted(fillings, key=lambda filling: -filling.probability)
     assert filled.text == TEXT.replace("[MASK]", fillings[0].word)
     assert next(each.text for each in loaded.fill_in_many([TEXT, "I [MASK] it."])) == filled.text
     assert "vocabulary" in repr(loaded)

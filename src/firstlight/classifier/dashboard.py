@@ -6,15 +6,10 @@ from firstlight.kind.workspace import bars, confusion_matrix, curve, section, ta
 
 
 def sections() -> list[Any]:
-    """Return the sections."""
-    return [classifiers(), ordered_classes()]
-
-
-def classifiers() -> Any:
-    """Return the section of tasks with classes."""
+    """Return the sections of tasks with classes, and with ordered classes such as stars."""
     import wandb_workspaces.reports.v2 as wr
 
-    return section(
+    classifiers = section(
         "Classifiers",
         curve("Macro F1, validation", "val/macro_f1"),
         confusion_matrix("val", "validation"),
@@ -26,12 +21,9 @@ def classifiers() -> Any:
         table("test/confusion_matrix_table"),
         table("test/reviews"),
     )
-
-
-def ordered_classes() -> Any:
-    """Return the section of tasks with ordered classes, such as stars."""
-    return section(
+    ordered_classes = section(
         "Ordered classes",
         curve("Mean absolute error, validation", "val/mean_absolute_error"),
         bars("Mean absolute error, test", "test/mean_absolute_error"),
     )
+    return [classifiers, ordered_classes]

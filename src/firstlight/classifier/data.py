@@ -25,9 +25,10 @@ from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, al
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords, takes
-from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
+from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
+from firstlight.kind.token_metrics import count_cuts
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -231,9 +232,7 @@ class ReviewData(RowData):
         self.ensure_setup()
         options, choices = self.options, self.options.choices
         ids = encode_texts(self.tokenizer, several(texts), choices)
-        cuts = Cuts(options.context_length)
-        cuts.count(longest(by_row(ids.lengths, choices)))
-        cuts.warn()
+        count_cuts(longest(by_row(ids.lengths, choices)), options.context_length)
         fits = (options.context_length, options.truncation)
         table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices)
         batches = EvaluationBatches(np.arange(len(rows.lengths)), options.evaluation_batch_size)

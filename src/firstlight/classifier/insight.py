@@ -30,17 +30,15 @@ class Attributions(NamedTuple):
 
 
 def attributions(run: ClassifierRun, text: str, label: str | None = None) -> Attributions:
-    """Return the contribution of each word of a text to a class, by default the predicted class.
+    """Return the contribution of each word of a text to a class.
 
     The contributions are integrated gradients (Sundararajan et al. 2017). Their sum is the difference of the log-odds
-    between this text and the same number of unknown words. Raises UserError for a text without words or an unknown
-    class.
+    between this text and the same number of unknown words. label: one of the classes of the run; None for the predicted
+    one. Raises UserError for a text without words.
     """
     found = run.words(text)
     if not found:
         raise UserError(NO_WORD)
-    if label is not None and label not in run.class_names:
-        raise UserError(f"the class {label!r} must be one of {', '.join(run.class_names)}")
     ids, kept, notes = run.read(found)
     with torch.inference_mode():
         odds = _log_odds(run.network(*run.inputs(ids)))[0]  # (classes,)
@@ -54,11 +52,8 @@ def attributions(run: ClassifierRun, text: str, label: str | None = None) -> Att
 
 def _baseline(ids: Tensor, run: ClassifierRun) -> Tensor:
     """Return an unknown word in the place of each token except the marks of a pair. ids: (1, tokens)."""
-    unknown = torch.full_like(ids, UNKNOWN_ID)
-    if not run.tokenizer.reads_pairs:
-        return unknown
-    is_mark = (ids >= START_ID) & (ids <= EXTRACT_ID)
-    return torch.where(is_mark, ids, unknown)
+    is_mark = (ids >= START_ID) & (ids <= EXTRACT_ID) & run.tokenizer.reads_pairs
+    return torch.where(is_mark, ids, UNKNOWN_ID)
 
 
 def _log_odds(logits: Tensor) -> Tensor:

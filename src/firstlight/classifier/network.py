@@ -70,12 +70,10 @@ class Classifier(nn.Module):
         self.is_causal = config.causal
         self.unknown_id = unknown_id
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
-        self.embedding = build_embedding(
-            config, min(vocab_size, config.embedded_words or vocab_size), config.embedding_dim
-        )
-        self.projection = (
-            nn.Identity() if config.embedding_dim is None else nn.Linear(config.embedding_dim, config.dim, bias=False)
-        )
+        num_embedded = min(vocab_size, config.embedded_words or vocab_size)
+        self.embedding = build_embedding(config, num_embedded, config.embedding_dim)
+        width = config.embedding_dim
+        self.projection = nn.Identity() if width is None else nn.Linear(width, config.dim, bias=False)
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
@@ -116,7 +114,12 @@ class Classifier(nn.Module):
         length = token_ids.shape[1]
         if length > self.context_length:
             raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
-        self._check_features(features)
+        num_given = 0 if features is None else features.shape[-1]
+        if num_given != self.num_features:
+            raise ValueError(
+                f"the network requires {self.num_features} features of each token, but received {num_given}; "
+                "pass the batch's features, as in network(*batch.inputs)"
+            )
         if padding_mask is None:
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
@@ -139,18 +142,9 @@ class Classifier(nn.Module):
         hidden = self.output_multiplier(normalise(self.final_norm, hidden, padding_mask))
         logits = self.head(hidden, padding_mask)  # (batch, outputs)
         if self.both_orders:
-            logits = logits.unflatten(0, (2, -1)).sum(
-                dim=0
-            )  # the head is linear: its output for the sum of the representations
+            # The head is linear, so the sum of its outputs is its output for the sum of the representations.
+            logits = logits.unflatten(0, (2, -1)).sum(dim=0)
         return logits if features is None else logits + self.feature_head(features, padding_mask)
-
-    def _check_features(self, features: Tensor | None) -> None:
-        given = 0 if features is None else features.shape[-1]
-        if given != self.num_features:
-            raise ValueError(
-                f"the network requires {self.num_features} features of each token, but received {given}; "
-                "pass the batch's features, as in network(*batch.inputs)"
-            )
 
     def _embed(self, token_ids: Tensor) -> Tensor:
         """Return the embeddings, (batch, length, dim). A word without a vector has the vector of the unknown word."""

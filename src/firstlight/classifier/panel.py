@@ -1,7 +1,6 @@
 """Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
 from html import escape
-from itertools import cycle, islice
 
 import numpy as np
 import torch
@@ -55,7 +54,9 @@ class ClassifierPanel(Panel):
 
     def examples(self) -> tuple[str, ...]:
         if self.run.choices is not None:
-            return tuple(self._with_answers(*example) for example in STORIES)
+            count = self.run.choices.num_choices  # answers are repeated if there are too few
+            texts = ([context, *(answers * count)[:count]] for context, *answers in STORIES)
+            return tuple(f" {PAIR_SEPARATOR} ".join(each) for each in texts)
         return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
 
     def answer(self, asked: Inputs) -> str:
@@ -108,12 +109,6 @@ class ClassifierPanel(Panel):
         named = dict(zip(names, shares, strict=True))
         best = max(named, key=named.__getitem__)
         return self._verdict(Prediction(best, named)) + markup.bars(named, best)
-
-    def _with_answers(self, context: str, *answers: str) -> str:
-        """Return a context with as many answers as the run chooses among. Some of them may be repeated."""
-        assert self.run.choices is not None
-        chosen = islice(cycle(answers), self.run.choices.num_choices)
-        return f" {PAIR_SEPARATOR} ".join([context, *chosen])
 
     def _verdict(self, prediction: Prediction) -> str:
         share = markup.percent(prediction.probabilities[prediction.label])

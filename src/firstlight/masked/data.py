@@ -24,8 +24,9 @@ from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import Truncation
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords, takes
-from firstlight.data.tables import Cuts, TokenTable
+from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
+from firstlight.kind.token_metrics import count_cuts
 from firstlight.masked.data_options import MaskedReviewOptions
 from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked
 from firstlight.text.ragged import RaggedIds
@@ -88,20 +89,13 @@ class MaskedBatch(NamedTuple):
         return len(self.targets)
 
 
-class RowsOfPass(NamedTuple):
-    """The row numbers of a training batch, (batch,), and the number of the pass over the data."""
-
-    rows: NDArray[np.int64]
-    epoch: int
-
-
 class MaskedTrainingBatches(TrainingBatches):
-    """Sampler of the batches of `TrainingBatches`, each with the number of its pass, which seeds its masks."""
+    """Sampler of the batches of `TrainingBatches`, in pairs with the number of the pass, which seeds the masks."""
 
     def __iter__(self) -> Iterator[Any]:
         first = self.start
         for number, rows in enumerate(super().__iter__(), first):
-            yield RowsOfPass(rows, number // len(self))
+            yield rows, number // len(self)
 
 
 class MaskedLookup(Dataset[MaskedRows]):
@@ -111,12 +105,10 @@ class MaskedLookup(Dataset[MaskedRows]):
         """lengths: (rows,) the number of tokens of each row of the table."""
         self.lengths, self.options, self.vocab_size = lengths, options, vocab_size
 
-    def __getitem__(self, index: RowsOfPass | NDArray[np.int64]) -> MaskedRows:
-        if isinstance(index, RowsOfPass):
-            return self._masked(index.rows, self.options.seed, index.epoch)
-        return self._masked(index, EVALUATION_SEED, 0)
-
-    def _masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
+    def __getitem__(self, index: tuple[NDArray[np.int64], int] | NDArray[np.int64]) -> MaskedRows:
+        """Return a batch. index: row numbers, (batch,), in a training in a pair with the number of the pass."""
+        rows, epoch = index if isinstance(index, tuple) else (index, 0)
+        seed = self.options.seed if isinstance(index, tuple) else EVALUATION_SEED
         lengths = self.lengths[rows]
         drawn = draw_masks(self.options, self.vocab_size, rows, lengths, seed=seed, epoch=epoch)
         places, written = map(torch.from_numpy, drawn)
@@ -139,7 +131,7 @@ class MaskedTable(TokenTable):
         return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
 
 
-class TextsToFillIn:
+class TextsToFillIn(TokenTable):
     """Your own texts with [MASK], cut to the context as the training texts.
 
     Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
@@ -149,20 +141,18 @@ class TextsToFillIn:
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation) -> None:
-        self.ids, self.mask_id = encode_masked(tokenizer, texts), tokenizer.vocab_size
-        self.context_length = context_length
-        cuts = Cuts(context_length)
-        cuts.count(self.ids.lengths)
-        cuts.warn()
-        self.rows = Rows(self.ids.lengths.clip(max=context_length))
-        self.table = TokenTable(self.ids, np.zeros(len(self.ids), np.int64), context_length, truncation)
+        ids = encode_masked(tokenizer, texts)
+        super().__init__(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+        count_cuts(ids.lengths, context_length)
+        self.ids, self.mask_id = ids, tokenizer.vocab_size
+        self.rows = Rows(ids.lengths.clip(max=context_length))
 
-    def look_up(self, batch: RowBatch) -> MaskedBatch:
+    def forward(self, batch: RowBatch) -> MaskedBatch:  # type: ignore[override]
         """Return the batch of tokens of some texts. Its places are those of [MASK]; its targets are all 0.
 
         Raises UserError if a [MASK] of a text is cut off.
         """
-        texts = self.table(batch)
+        texts = super().forward(batch)
         is_mask = texts.token_ids == self.mask_id
         for row, kept in zip(batch.rows.tolist(), is_mask.sum(dim=1).tolist(), strict=True):
             ids = self.ids[row]
@@ -177,7 +167,8 @@ class TextsToFillIn:
 
     def batch(self) -> MaskedBatch:
         """Return one batch of all texts."""
-        return self.look_up(self.rows[np.arange(len(self.ids))])
+        found: MaskedBatch = self(self.rows[np.arange(len(self.ids))])
+        return found
 
 
 @takes(MaskedReviewOptions)
@@ -287,7 +278,7 @@ class MaskedReviewData(RowData):
         options = self.options
         given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
         batches = EvaluationBatches(np.arange(len(given.ids)), options.evaluation_batch_size)
-        return self.signed(TableLoader(given.rows, batches, look_up=given.look_up))
+        return self.signed(TableLoader(given.rows, batches, look_up=given))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         self.reader = tokenizer_of_json(metadata["tokenizer"])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from firstlight.data.batches import RowBatch, Rows, TrainingBatches
+from firstlight.data.batches import RowBatch, Rows
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.table_data import RowData, takes
 from firstlight.data.tables import IGNORED, TokenTable
@@ -39,9 +39,8 @@ class TagTable(nn.Module):
     def __init__(self, ids: RaggedIds, tags: RaggedIds, options: TagOptions) -> None:
         super().__init__()
         no_classes = np.zeros(len(ids), np.int64)
-        self.words, self.tags = (
-            TokenTable(each, no_classes, options.context_length, options.truncation) for each in (ids, tags)
-        )
+        sizes = (options.context_length, options.truncation)
+        self.words, self.tags = (TokenTable(each, no_classes, *sizes) for each in (ids, tags))
 
     @property
     def flat(self) -> Tensor:
@@ -108,7 +107,4 @@ class TagData(RowData):
         self.reader, self.tag_names = tokenizer_of_json(metadata["tokenizer"]), metadata["class_names"]
 
     def train_dataloader(self) -> Any:
-        self.ensure_setup()
-        options = self.options
-        batches = TrainingBatches(self.rows("train"), options.batch_size, options.seed, **self.share)
-        return self.training_loader(self.lookup(), batches)
+        return self.shuffled_loader()

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -80,29 +81,24 @@ def shaded_words(
     unknown = set(unknown)
     largest = float(np.abs(scores).max(initial=0.0))
     parts: list[str] = []
-    unread: list[str] = []
-    for number, word in enumerate(words):
-        if number not in place:
-            unread.append(word)
+    for is_read, numbers in groupby(range(len(words)), place.__contains__):
+        if not is_read:
+            parts.append(_unread([words[number] for number in numbers]))
             continue
-        parts += _unread(unread)
-        unread = []
-        i = place[number]
-        strange = number in unknown
-        says = "not in the vocabulary" if strange else f"{scores[i]:+.2f} for {label}"
-        parts.append(
-            f'<span class="word{" unknown" if strange else ""}" data-row="{i}" data-column="{i}" '
-            f'style="--shade:{shade(float(scores[i]), largest)}" title="{escape(says)}">{escape(word)}</span>'
-        )
-    return " ".join(parts + _unread(unread))
+        for number in numbers:
+            i, word, strange = place[number], escape(words[number]), number in unknown
+            says = "not in the vocabulary" if strange else f"{scores[i]:+.2f} for {label}"
+            parts.append(
+                f'<span class="word{" unknown" if strange else ""}" data-row="{i}" data-column="{i}" '
+                f'style="--shade:{shade(float(scores[i]), largest)}" title="{escape(says)}">{word}</span>'
+            )
+    return " ".join(parts)
 
 
-def _unread(words: list[str]) -> list[str]:
-    if not words:
-        return []
+def _unread(words: list[str]) -> str:
     more = f" … and {len(words) - MOST_UNREAD:,} more" if len(words) > MOST_UNREAD else ""
     shown = escape(" ".join(words[:MOST_UNREAD]) + more)
-    return [f'<span class="unread" title="the network does not read these words">{shown}</span>']
+    return f'<span class="unread" title="the network does not read these words">{shown}</span>'
 
 
 def tokens(names: Sequence[str], *sides: str) -> str:
