@@ -59,6 +59,14 @@ class Formatter(logging.Formatter):
         return visible(super().format(record))
 
 
+class LogFile(logging.FileHandler):
+    """A log file. On a full disk it stays incomplete; what is shown is the error of the run's other files."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 class Handler(logging.StreamHandler[TextIO]):
     """Shows records on what `sys.stdout` is at the moment, so that they go above a live display.
 

@@ -86,7 +86,7 @@ def damage(folder: Path) -> str | None:
                 return f"{name!r} has changed since it was written"
     except PermissionError:
         raise
-    except OSError as error:  # a file is missing, the disk fails, or another process is replacing the folder
+    except (OSError, ValueError) as error:  # a file is missing, a name has a null byte, or the folder is replaced
         return str(error)
     return None
 

@@ -160,7 +160,8 @@ class TransformerConfig:
 
     def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers", *OPTIONAL_SIZES):
-            check_at_least(f"model.{name}", getattr(self, name), 1)
+            if name not in OPTIONAL_SIZES or getattr(self, name) is not None:
+                check_at_least(f"model.{name}", getattr(self, name), 1)
         check_at_least("context_length", self.context_length, 1)
         check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
@@ -286,8 +287,8 @@ class TransformerConfig:
 
 
 def check_at_least(name: str, value: int | None, minimum: int) -> None:
-    """Raise ValueError unless minimum <= value, or the value is None."""
-    if value is not None and value < minimum:
+    """Raise ValueError unless minimum <= value."""
+    if value is None or value < minimum:
         raise ValueError(f"{name}={value} must be at least {minimum}")
 
 

@@ -49,8 +49,7 @@ class Row(NamedTuple):
     @property
     def metric(self) -> float | None:
         """The optimized metric in the record; None before it is known."""
-        value = (self.record.get("metrics") or {}).get(self.job.config.optimized_metric)
-        return None if value is None else float(value)
+        return number_or_none((self.record.get("metrics") or {}).get(self.job.config.optimized_metric))
 
 
 class Progress:
@@ -229,13 +228,19 @@ def cells_of(row: Row, *, with_metric: bool) -> tuple[str, ...]:
     """Return the cells of a job, with values of its history while it runs. with_metric: write the metric's name."""
     metric = row.job.config.optimized_metric
     if row.record.get("status") in ENDED:
-        step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
+        step, value = number_or_none(row.record.get("steps")), row.metric
+        seconds = number_or_none((row.record.get("seconds") or {}).get("fit"))
     else:
         history = read_history(row.job.folder.history_file)
         value = next((line[metric] for line in reversed(history) if metric in line), None)
         step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
     shown = "" if value is None else f"{metric} {value:.4f}" if with_metric else f"{value:.4f}"
     return (row.job.name, row.status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a number of a record, and None for any other value of a damaged one."""
+    return value if isinstance(value, int | float) else None
 
 
 def shortened(name: str, width: int) -> str:

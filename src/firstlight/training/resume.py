@@ -59,9 +59,11 @@ def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
     refuse_links(folder.path)
     old = foreign.kept_overrides(folder.overrides_file, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
-    where = str(folder.path.absolute())
+    if "${" in str(folder.path):
+        raise UserError(f"resume={wish}: the name of the folder has ${{ in it, which Hydra resolves; rename the folder")
+    where = quoted(str(folder.path.absolute()))
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
-    return [*merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
+    return [*merged(old, new), f"resume={where}", f"hydra.run.dir={where}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
