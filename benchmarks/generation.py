@@ -14,7 +14,7 @@ import tyro
 from measure import by_turns, ratio, show, versions
 from torch import Tensor
 
-from firstlight.decoding.generate import Window, for_inference, generate
+from firstlight.decoding.generate import for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
@@ -73,7 +73,7 @@ def main() -> None:
 def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
     """Generate with a cache, as src/generate.py does by default."""
     sampling = Sampling()
-    for _ in generate(network, prompt, tokens, sampling.choose, window=Window.half):
+    for _ in generate(network, prompt, tokens, sampling.choose):
         pass
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.decoding.generate import Window, for_inference, generate
+from firstlight.decoding.generate import WINDOWS, Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
@@ -15,7 +15,7 @@ from firstlight.networks.variants import Norm, Positions
 
 VOCABULARY, CONTEXT, BATCH = 29, 13, 3
 every_position = pytest.mark.parametrize("positions", Positions)
-every_window = pytest.mark.parametrize("window", Window)
+every_window = pytest.mark.parametrize("window", WINDOWS)
 
 
 def greedy(logits: Tensor) -> Tensor:
@@ -92,9 +92,9 @@ class Watched:
 @every_position
 def test_a_window_writes_what_the_naive_loop_writes(positions: Positions, prompt_length: int, length: int) -> None:
     network, prompt = make_network(positions=positions), random_prompt(prompt_length)
-    sliding = written(network, prompt, 31, window=Window.slide, context_length=length)
+    sliding = written(network, prompt, 31, window="slide", context_length=length)
     assert torch.equal(sliding, naive(network, prompt, 31, length))
-    halving = written(network, prompt, 31, window=Window.half, context_length=length)
+    halving = written(network, prompt, 31, window="half", context_length=length)
     assert torch.equal(halving, naive_half(network, prompt, 31, length))
     assert torch.equal(prompt, random_prompt(prompt_length))
     if prompt_length == CONTEXT:  # not by chance
@@ -115,10 +115,10 @@ def test_a_network_that_sees_what_follows_reads_everything_anew_each_time(positi
 @pytest.mark.parametrize(
     ("window", "prompt_length", "lengths"),
     [
-        (Window.half, 5, [5] + [1] * (CONTEXT - 5)),
-        (Window.half, CONTEXT, [13] + ([6] + [1] * 7) * 2 + [6] + [1] * 2),
-        (Window.slide, 11, [11, 1, 1, 13, 13, 13, 13]),
-        (Window.slide, 5, [5]),
+        ("half", 5, [5] + [1] * (CONTEXT - 5)),
+        ("half", CONTEXT, [13] + ([6] + [1] * 7) * 2 + [6] + [1] * 2),
+        ("slide", 11, [11, 1, 1, 13, 13, 13, 13]),
+        ("slide", 5, [5]),
     ],
 )
 def test_the_network_is_given_single_tokens_while_the_cache_has_room(
@@ -128,7 +128,7 @@ def test_the_network_is_given_single_tokens_while_the_cache_has_room(
     tokens = list(generate(network, random_prompt(prompt_length), len(lengths), greedy, window=window))
     assert [tuple(ids.shape) for ids in tokens] == [(BATCH,)] * len(lengths)
     assert network.lengths == lengths
-    assert network.cached == [length < CONTEXT or window is Window.half for length in lengths]
+    assert network.cached == [length < CONTEXT or window == "half" for length in lengths]
     assert list(generate(network, random_prompt(5), 0, greedy)) == []
 
 

@@ -295,5 +295,5 @@ def test_a_text_without_a_validation_part_is_refused(tmp_path):
     message = f"^{tmp_path}/text.txt: the text is too short for a validation part; use more text$"
     with pytest.raises(UserError, match=message):
         open_text(tmp_path, "a" * 29)  # one character for validation has no next token
-    with pytest.raises(UserError, match=r"for a validation part; use more text or data\.split=sequential$"):
+    with pytest.raises(UserError, match=r"for a validation part; use more text$"):
         open_text(tmp_path, TEXT.replace("\n", " "), split=Split.passages)  # a single passage

@@ -14,6 +14,7 @@ from firstlight.text.text_tokenizers import (
     BYTE_OF_SYMBOL,
     BytePairTokenizer,
     CharacterTokenizer,
+    PieceDecoder,
     TextTokenizer,
     TextWordTokenizer,
     WordText,
@@ -114,12 +115,11 @@ def test_any_ids_can_be_written_one_at_a_time(ids):
 
 def test_a_character_is_written_when_it_is_whole_and_replaced_if_it_never_is():
     alone = BytePairTokenizer.train([], 256)
-    whole, stopped, interrupted = alone.stream(), alone.stream(), alone.stream()
-    first, second, third = encode(alone, "日")
-    assert [stream.write(token) for token in (first, second) for stream in (whole, stopped)] == [""] * 4
-    assert whole.write(third) + whole.end() == "日"
-    assert stopped.end() == "\ufffd"
-    assert interrupted.write(first) + interrupted.write(*encode(alone, "a")) + interrupted.end() == "\ufffda"
+    whole, interrupted = PieceDecoder(), PieceDecoder()
+    first, second, third = [alone.pieces[i] for i in encode(alone, "日")]
+    assert [whole.decode(piece) for piece in (first, second, third)] == ["", "", "日"]
+    assert whole.decode(first) + whole.decode(b"", final=True) == "\ufffd"
+    assert interrupted.decode(first) + interrupted.decode(b"a") == "\ufffda"
 
 
 def test_the_vocabulary_is_as_large_as_asked_or_as_the_text_has_pairs():

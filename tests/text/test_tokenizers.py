@@ -49,7 +49,7 @@ def test_words_are_in_order_of_document_frequency_and_then_of_the_alphabet(word_
 def test_max_size_counts_pad_and_unknown():
     tokenizer, ids = train_word_tokenizer(iter(TEXTS), max_size=5)
     assert tokenizer.words == [PAD, UNK, "the", "coffee", "good"] == ["[PAD]", "[UNK]", "the", "coffee", "good"]
-    assert (tokenizer.kind, tokenizer.vocab_size, tokenizer.pad_id, tokenizer.unknown_id) == ("word", 5, 0, 1)
+    assert (tokenizer.kind, tokenizer.vocab_size, tokenizer.unknown_id) == ("word", 5, 1)
     assert [row.tolist() for row in ids] == [tokenizer.encode(text) for text in TEXTS]
     assert [row.tolist() for row in tokenizer.encode_batch(iter(TEXTS))] == [row.tolist() for row in ids]
 

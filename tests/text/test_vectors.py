@@ -11,7 +11,6 @@ from firstlight.errors import UserError
 from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.vectors import (
-    Coverage,
     cooccurrence,
     coverage,
     explained_variance,
@@ -276,8 +275,5 @@ def test_coverage_counts_words_and_tokens():
     vocabulary = ["[PAD]", "[UNK]", "the", "cat", "zyzzyva"]
     ids = RaggedIds.from_rows([[2, 3, 2], [], [4, 1, 2, 3]])
     covered = coverage({"the": 1, "cat": 2, "[UNK]": 3, "dog": 4}, vocabulary, ids, ignored=[0, 1])
-    assert covered == Coverage(2, 3, pytest.approx(5 / 7))
-    assert str(covered) == "2 of 3 words have a vector (71.4% of the training tokens)"
-
-    assert coverage({"the"}, ["the"], RaggedIds.from_rows([])) == Coverage(1, 1, 0)
-    assert str(Coverage(2113, 6998, 0.941)).startswith("2,113 of 6,998 words")
+    assert covered == "2 of 3 words have a vector (71.4% of the training tokens)"
+    assert coverage({"the"}, ["the"], RaggedIds.from_rows([])).startswith("1 of 1 words have a vector (0.0%")

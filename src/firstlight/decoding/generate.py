@@ -3,26 +3,14 @@
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 
 AnyNetwork = TypeVar("AnyNetwork")
-
-
-class Window(Enum):
-    """The tokens that a generator reads when a text is longer than its context.
-
-    half: the generator drops the first half of its context, reads the second half again, and continues with the cache.
-    It always reads between context_length / 2 and context_length tokens. slide: the generator reads the last
-    context_length tokens again for each new token (post 2). It has more context, but takes many times longer, because
-    the position of every token changes.
-    """
-
-    half = "half"
-    slide = "slide"
+Window = Literal["half", "slide"]  # see `generate`
+WINDOWS: tuple[str, ...] = get_args(Window)
 
 
 @torch.inference_mode()
@@ -32,14 +20,20 @@ def generate(
     num_tokens: int,
     choose: Callable[[Tensor], Tensor],
     *,
-    window: Window = Window.half,
+    window: Window = "half",
     context_length: int | None = None,
 ) -> Iterator[Tensor]:
     """Yield the next tokens of a batch of prompts, (batch,) ids, num_tokens times.
 
     network: a generator with `context_length`, `is_causal` and `new_cache`, as `Generator`; prompt: (batch, length)
     int, at least one token each; only the last context_length tokens are read; choose: returns ids, (batch,), for
-    logits, (batch, vocab_size); context_length: None for that of the network, or a smaller number.
+    logits, (batch, vocab_size); context_length: None for that of the network, or a smaller number; window: what the
+    generator reads when a text is longer than its context.
+
+    With the window `half`, the generator drops the first half of its context, reads the second half again, and
+    continues with the cache. It always reads between context_length / 2 and context_length tokens. With `slide`, it
+    reads the last context_length tokens again for each new token (post 2). It has more context, but takes many times
+    longer, because the position of every token changes.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length
@@ -61,7 +55,7 @@ def generate(
         text.append(token_ids[:, None])
         if cache is not None and cache.length < length:
             logits = network(text[-1], cache)[:, -1]
-        elif cache is None or window is Window.slide:
+        elif cache is None or window == "slide":
             logits = network(last(length))[:, -1]
         else:
             cache.clear()

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
-from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
+from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
@@ -178,9 +178,7 @@ class StreamData(TableData):
                 f"{self.options.context_length} requires {needed}; use more text or a smaller context_length"
             )
         if not self.has_split("validation"):
-            by_passages = isinstance(self.options, CharacterOptions) and self.options.split is Split.passages
-            remedy = "use more text or data.split=sequential" if by_passages else "use more text"
-            raise UserError(f"{self.source.where}: the text is too short for a validation part; {remedy}")
+            raise UserError(f"{self.source.where}: the text is too short for a validation part; use more text")
 
 
 @takes(CharacterOptions)

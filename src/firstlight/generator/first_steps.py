@@ -4,7 +4,6 @@
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,10 +34,6 @@ class UncachedGenerator(nn.Module):
         self.context_length, self.vocab_size = config.context_length, vocab_size
         self.embedding = nn.Embedding(vocab_size, width)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
-
-    def new_cache(self) -> Any:
-        """Raise ValueError, because the network has no cache."""
-        raise ValueError(f"{type(self).__name__} has no cache; call it without one")
 
 
 class BigramTable(UncachedGenerator):

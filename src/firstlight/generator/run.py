@@ -26,6 +26,7 @@ from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
     CharacterTokenizer,
+    PieceDecoder,
     TextTokenizer,
     TextWordTokenizer,
     decode,
@@ -137,8 +138,8 @@ class GeneratorRun(Run, Writer):
         notes = [note for note in read.notes if note != cut]
         if self.separator_id is None:
             ids = torch.cat((torch.tensor([first_id(self.tokenizer, None)]), ids))
-        decoder = self.tokenizer.stream()
-        pieces = [decoder.write(i) for i in ids[1:].tolist()]
+        decoder = PieceDecoder()
+        pieces = [decoder.decode(self.tokenizer.pieces[i]) for i in ids[1:].tolist()]
         if len(pieces) > context_length:
             notes.append(
                 f"each of the {len(pieces)} tokens is predicted from at most {context_length} tokens before it"
@@ -148,15 +149,13 @@ class GeneratorRun(Run, Writer):
     @torch.inference_mode()
     def _bits(self, ids: Tensor) -> NDArray[np.float64]:
         """Return -log2 of the probability of every token except the first, (length - 1,), given the context before."""
-        context_length = self.network.context_length
-        head = self.network(ids[None, :-1][:, :context_length])[0]  # the first window predicts all its tokens at once
-        logits = [head.double().log_softmax(dim=1).gather(1, ids[1 : len(head) + 1, None])[:, 0]]
-        for first in range(1, len(ids) - context_length, WINDOWS_AT_ONCE):
-            starts = torch.arange(first, min(first + WINDOWS_AT_ONCE, len(ids) - context_length))
-            windows = ids[starts[:, None] + torch.arange(context_length)]  # (windows, context_length)
-            last = self.network(windows)[:, -1].double().log_softmax(dim=1)
-            logits.append(last.gather(1, ids[starts + context_length][:, None])[:, 0])
-        return -torch.cat(logits).numpy() / np.log(2)
+        found = []
+        every_token = Stream(range(len(ids)))
+        for places, num_new in overlapping_windows(every_token, self.network.context_length, 1, WINDOWS_AT_ONCE):
+            windows = ids[torch.from_numpy(places)]  # (windows, length + 1)
+            shares = self.network(windows[:, :-1])[:, -num_new:].double().log_softmax(dim=2)
+            found.append(shares.gather(2, windows[:, -num_new:, None]).flatten())
+        return -torch.cat(found).numpy() / np.log(2)
 
     # --- evaluate ---
 
@@ -171,13 +170,14 @@ class GeneratorRun(Run, Writer):
         if len(stream) < 2:
             remedy = "use more text" if split == WHOLE else "choose another --split"
             raise UserError(f"{data.source.where}: the {split} split has fewer than 2 tokens; {remedy}")
-        if stride is not None and not 1 <= stride <= context_length:
+        stride = context_length if stride is None else stride
+        if not 1 <= stride <= context_length:
             raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
         bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
         counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
         bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
         metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
-        if stride is None:  # otherwise a window has several new targets
+        if stride == context_length:  # otherwise the first window has more new targets than the others
             metrics.append(last)
         if unknown_id is not None:
             metrics.append(UnknownShare(unknown_id))
@@ -191,7 +191,7 @@ class GeneratorRun(Run, Writer):
             found |= word_perplexity(found["loss"], text, len(stream) - 1)
         num_predicted = len(losses.all())
         note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
-        if stride is not None:
+        if stride < context_length:
             first, least = min(context_length, num_predicted), context_length - stride + 1
             note = f"{num_predicted:,} tokens predicted, all but the first {first} from {least} tokens or more"
         return Measurement(
@@ -249,13 +249,8 @@ class GeneratorRun(Run, Writer):
         return readable(self.tokenizer, token_id, self.separator_id)
 
 
-def _batches(data: StreamData, stream: Stream, context_length: int, stride: int | None) -> Iterator[TokenBatch]:
-    """Yield the windows of a stream, which do not overlap, or start `stride` tokens apart with only the new targets."""
-    size = data.options.evaluation_batch_size
-    if stride is None:
-        for places in EveryWindow(stream, context_length, size):
-            yield data.table(WindowBatch(torch.from_numpy(places)))
-    else:
-        for places, num_new in overlapping_windows(stream, context_length, stride, size):
-            batch = data.table(WindowBatch(torch.from_numpy(places)))
-            yield batch._replace(targets=batch.targets[:, -num_new:])
+def _batches(data: StreamData, stream: Stream, context_length: int, stride: int) -> Iterator[TokenBatch]:
+    """Yield the windows of a stream, which start `stride` tokens apart, with only the new targets of each."""
+    for places, num_new in overlapping_windows(stream, context_length, stride, data.options.evaluation_batch_size):
+        batch = data.table(WindowBatch(torch.from_numpy(places)))
+        yield batch._replace(targets=batch.targets[:, -num_new:])

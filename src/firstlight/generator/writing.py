@@ -4,17 +4,17 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from io import StringIO
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from firstlight.decoding.generate import Window, generate
+from firstlight.decoding.generate import WINDOWS, Window, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.network import Generator
 from firstlight.generator.plays import clean
-from firstlight.text.text_tokenizers import TextTokenizer, first_id
+from firstlight.text.text_tokenizers import PieceDecoder, TextTokenizer, first_id
 
 log = logging.getLogger(__name__)
 
@@ -32,21 +32,18 @@ class Writing(Sampling):
 
     tokens: int = 500
     seed: int | None = None
-    window: Literal["half", "slide"] = "half"
+    window: Window = "half"
     context_length: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        try:
-            super().__post_init__()
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        super().__post_init__()
         if not 1 <= self.tokens <= MOST_TOKENS:
             raise UserError(f"tokens={self.tokens} must be at least 1 and at most {MOST_TOKENS:,}")
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
-        if self.window not in Window.__members__:
-            raise UserError(f"window={self.window} must be one of {', '.join(Window.__members__)}")
+        if self.window not in WINDOWS:
+            raise UserError(f"window={self.window} must be one of {', '.join(WINDOWS)}")
 
 
 class Prompt(NamedTuple):
@@ -180,25 +177,25 @@ class Writer:
                 watch(logits, chosen)
             return chosen
 
-        decoders = [self.tokenizer.stream() for _ in range(num_samples)]
+        decoders = [PieceDecoder() for _ in range(num_samples)]
         is_over = [False] * num_samples
         steps = generate(
             self.network,
             prompt.token_ids.to(device).expand(num_samples, -1),
             writing.tokens,
             choose,
-            window=Window[writing.window],
+            window=writing.window,
             context_length=self.seen(writing.context_length),
         )
         for token_ids in steps:
             pieces = []
             for i, token_id in enumerate(token_ids.tolist()):
                 is_over[i] = is_over[i] or token_id == self.separator_id
-                pieces.append("" if is_over[i] else decoders[i].write(token_id))
+                pieces.append("" if is_over[i] else decoders[i].decode(self.tokenizer.pieces[token_id]))
             yield pieces
             if all(is_over):
                 break
-        yield [decoder.end() for decoder in decoders]
+        yield [decoder.decode(b"", final=True) for decoder in decoders]
 
     def seen(self, asked: int | None) -> int:
         """Return the number of tokens that the network reads: `asked`, or its context length by default.

@@ -50,16 +50,16 @@ class RaggedIds:
 
     def select(self, rows: NDArray[np.int64]) -> Self:
         """Return some of the texts, in the order of `rows`, (n,) int."""
-        lengths = self.lengths[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return type(self)(self.ids[places], offsets)
+        return self._taken(self.offsets[rows], self.lengths[rows])
 
     def cut(self, most: int) -> Self:
         """Return the texts, each cut to its first `most` ids."""
-        lengths = self.lengths.clip(max=most)
+        return self._taken(self.offsets[:-1], self.lengths.clip(max=most))
+
+    def _taken(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Self:
+        """Return texts that begin at some places and have some lengths, (n,) each."""
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return type(self)(self.ids[places], offsets)
 
     def followed_by(self, others: Self) -> Self:

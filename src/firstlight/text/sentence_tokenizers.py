@@ -36,7 +36,6 @@ class SentenceTokenizer:
     Attributes:
         words: the tokens, in the order of their ids; a space before a word is written Ġ.
         vocab_size: number of token ids.
-        kind: `TokenizerKind.word` or `TokenizerKind.subword`.
 
     Example:
         >>> from firstlight.text import SentenceTokenizer, TokenizerOptions
@@ -65,11 +64,6 @@ class SentenceTokenizer:
         assert options.kind in (TokenizerKind.word, TokenizerKind.subword), options.kind
         clean = (tidy(text) for text in texts)
         return cls(_backend(_words(clean, options) if options.kind is TokenizerKind.word else _pieces(clean, options)))
-
-    @property
-    def kind(self) -> TokenizerKind:
-        """`TokenizerKind.word` or `TokenizerKind.subword`."""
-        return TokenizerKind.word if isinstance(self._backend.model, models.WordLevel) else TokenizerKind.subword
 
     @property
     def vocab_size(self) -> int:

@@ -3,6 +3,7 @@
 import codecs
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -52,33 +53,13 @@ class TextTokenizer:
         """Return the tokenizer as JSON."""
         raise NotImplementedError
 
-    def stream(self) -> "Decoder":
-        """Return a decoder that converts ids to text one at a time."""
-        return Decoder(self.pieces)
-
     def characters_per_token(self) -> NDArray[np.int64] | None:
         """Return the number of characters that begin in each token, (vocab_size,) int64, or None if it is not fixed."""
         return np.array([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces], dtype=np.int64)
 
 
-class Decoder:
-    """A decoder that converts ids to text one at a time.
-
-    The bytes of an incomplete character are kept until the character is complete.
-    """
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        """pieces: the bytes of each token."""
-        self._pieces = pieces
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-    def write(self, token_id: int) -> str:
-        """Return the characters that end with a token."""
-        return self._decoder.decode(self._pieces[token_id])
-
-    def end(self) -> str:
-        """Return U+FFFD if the last character is incomplete, else an empty string."""
-        return self._decoder.decode(b"", final=True)
+# A decoder of the pieces of tokens, one at a time. It keeps the bytes of an incomplete character until it is complete.
+PieceDecoder = partial(codecs.getincrementaldecoder("utf-8"), "replace")
 
 
 class CharacterTokenizer(TextTokenizer):
@@ -294,8 +275,7 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
         >>> decode(tokenizer, tokenizer.encode("bet"))
         'bet'
     """
-    decoder = tokenizer.stream()
-    return "".join(map(decoder.write, ids)) + decoder.end()
+    return b"".join(tokenizer.pieces[token_id] for token_id in ids).decode(errors="replace")
 
 
 def writer_of(tokenizer: Tokenizer | TextTokenizer) -> TextTokenizer:

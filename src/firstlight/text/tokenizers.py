@@ -64,7 +64,6 @@ class Tokenizer:
         True
     """
 
-    pad_id = PAD_ID
     unknown_id = UNKNOWN_ID
 
     def __init__(self, backend: Backend) -> None:

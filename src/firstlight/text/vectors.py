@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,29 +221,16 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDA
     return found
 
 
-class Coverage(NamedTuple):
-    """The number of words of a vocabulary that have a vector, and their share of the tokens, from 0 to 1."""
-
-    num_found: int
-    num_words: int
-    token_share: float
-
-    def __str__(self) -> str:
-        words = f"{self.num_found:,} of {self.num_words:,} words have a vector"
-        return f"{words} ({self.token_share:.1%} of the training tokens)"
-
-
-def coverage(
-    vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds, ignored: Sequence[int] = ()
-) -> Coverage:
-    """Return the part of a vocabulary (id → word) and of encoded texts that has vectors.
+def coverage(vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds, ignored: Sequence[int] = ()) -> str:
+    """Return how many words of a vocabulary (id → word) have a vector, and their share of the tokens, in one sentence.
 
     An ignored id, such as that of [UNK], does not count as a word, and its tokens have no vector.
     """
     is_word = ~np.isin(np.arange(len(vocabulary)), ignored)
     has_vector = np.array([word in vectors for word in vocabulary], np.bool_) & is_word
     share = float(has_vector[ids.ids].mean()) if len(ids.ids) else 0.0
-    return Coverage(int(has_vector.sum()), int(is_word.sum()), share)
+    words = f"{has_vector.sum():,} of {is_word.sum():,} words have a vector"
+    return f"{words} ({share:.1%} of the training tokens)"
 
 
 def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, list[str]]]:

@@ -2,7 +2,6 @@
 
 from html import escape
 
-from firstlight.kind.attention import AttentionMap
 from firstlight.kind.panels import markup
 from firstlight.kind.panels.inputs import Inputs, beginning_of
 from firstlight.kind.panels.panel import Panel
@@ -33,18 +32,14 @@ class TranslatorPanel(Panel):
         if not text.strip():
             return markup.notice("Type a sentence. The translation changes as you type.")
         written = self.run.write(text, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
-        found = self.run.cross_attention(text, written)
-        maps = [
-            AttentionMap(f"decoder block {number}", weights.float().numpy(), found.written, found.source)
-            for number, weights in enumerate(found.weights, start=1)
-        ]
+        maps = self.run.cross_maps(text, written)
         view = markup.View(maps, asked)
         translation = self.run.tokenizers.target.decode(written)
         return (
             f'<p class="verdict translation">{escape(translation) or "<i>The translation is empty.</i>"}</p>'
             f"{markup.LEGEND}"
             f'<div class="attention" {view.data()}>'
-            f'<div class="text">{markup.tokens(found.source, "column")}</div>'
-            f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
+            f'<div class="text">{markup.tokens(maps[0].keys, "column")}</div>'
+            f'<div class="text written">{markup.tokens(maps[0].queries, "row")}</div></div>'
             f"{view.choices()}{markup.notes(notes + self.run.cut_notes(text))}"
         )

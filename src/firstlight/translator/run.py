@@ -136,10 +136,7 @@ class TranslatorRun(PredictingRun):
 
         >>> run.search(beam_size=4, length_penalty=1.0).beam_size
         """
-        try:
-            return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
 
     def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
         """Return the token ids of some sentences, cut to the context. cuts: counter of the sentences that are cut.
@@ -159,10 +156,19 @@ class TranslatorRun(PredictingRun):
 
         >>> run.cross_attention("A man rides a bike.").weights.shape
         """
-        written = self.write(text, beam_size=1) if written is None else written
-        maps = [each for each in self._maps(text, written) if "cross" in each.name]
-        weights = torch.from_numpy(np.stack([each.weights for each in maps]))
-        return CrossAttention(weights, list(maps[0].keys), list(maps[0].queries))
+        maps = self.cross_maps(text, self.write(text, beam_size=1) if written is None else written)
+        return CrossAttention(
+            torch.from_numpy(np.stack([each.weights for each in maps])), maps[0].keys, maps[0].queries
+        )
+
+    def cross_maps(self, text: str, written: list[int]) -> list[AttentionMap]:
+        """Return the attention of each decoder block to the source sentence, for each token of a translation.
+
+        written: the token ids of the translation, as returned by `write`.
+
+        >>> run.cross_maps("A man rides a bike.", written=run.write("A man rides a bike."))[-1].keys
+        """
+        return [each for each in self._maps(text, written) if "cross" in each.name]
 
     def _maps(self, text: str, written: list[int]) -> list[AttentionMap]:
         """Return the attention weights of all layers for a sentence and a translation of it."""
