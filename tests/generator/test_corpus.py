@@ -18,7 +18,7 @@ from firstlight.generator import corpus, plays
 from firstlight.generator.corpus import Corpus, encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, decode
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
 BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
@@ -119,12 +119,6 @@ def test_nothing_of_an_unusual_text_is_lost_or_doubled(file, monkeypatch, split,
     assert parts == text if split is Split.sequential else sorted(parts) == sorted(text)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_text_is_the_same_whatever_ends_its_lines(file, end):
-    encoded = encode_file(file, "\ufeff" + TEXT.replace("\n", end))
-    assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
-
-
 # --- passages for validation ---
 
 
@@ -159,21 +153,6 @@ def test_the_seed_decides_the_splits_and_the_test_split_stays_the_same_whatever_
 # --- one document per line ---
 
 
-@TOKENIZERS
-def test_lines_are_documents_of_which_four_fifths_are_learned(file, tokenizer):
-    encoded = encode_names(file, tokenizer=tokenizer)
-    found = {split: documents_of(encoded, split) for split in SPLITS}
-    assert {split: len(documents) for split, documents in found.items()} == {"train": 80, "validation": 10, "test": 10}
-    assert sorted(chain(*found.values())) == sorted(NAMES)
-    for documents in found.values():
-        assert documents == [name for name in NAMES if name in documents]
-
-
-def test_the_separator_is_in_the_vocabulary(file):
-    assert "." in encode_names(file).tokenizer.words
-    assert "|" in encode_names(file, separator="|").tokenizer.words
-
-
 def test_a_separator_in_a_line_is_refused_with_its_line(file):
     text = "  Anna\n \t \nBert\nSt. John\n"
     with pytest.raises(UserError, match=f"^{file}:4: the line contains the separator '.'; set data.separator$"):
@@ -203,27 +182,12 @@ def test_the_sample_is_nothing_but_plays(file, monkeypatch):
 # --- the vocabulary ---
 
 
-def test_characters_are_learned_from_the_training_part(file):
-    encoded = encode_file(file, "ab" * 95 + "xy" * 5)
-    assert encoded.tokenizer.words == ["\ufffd", "a", "b"]
-    assert text_of(encoded, "validation") == "\ufffd" * 10
-
-
 def test_without_an_unknown_symbol_a_character_that_only_validation_has_is_refused(file):
     options = TokenizerOptions(kind=TokenizerKind.char, unknown_symbol=None)
     with pytest.raises(UserError, match="the character 'x' is not in the vocabulary, which has no unknown symbol"):
         encode_file(file, "ab" * 95 + "xy" * 5, tokenizer=options)
     assert cached(file) == []
     assert encode_file(file, "ab" * 100, tokenizer=options).tokenizer.words == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "given", [CharacterTokenizer.train(["abc"], "?"), BytePairTokenizer.train(["abc abc"], 257)], ids=["char", "pairs"]
-)
-def test_a_given_tokenizer_is_used_as_it_is(file, given):
-    encoded = encode_file(file, "abcd" * 50, given=given)
-    assert encoded.tokenizer.words == given.words
-    assert text_of(encoded, "validation") == ("cd" + "abcd" * 2 if given.unknown_id is None else "c?" + "abc?" * 2)
 
 
 # --- the storage of ids ---

@@ -173,18 +173,12 @@ def test_documents_of_a_split_stand_between_separators(tmp_path):
 def test_the_separator_is_what_the_options_say_and_a_stream_has_none(tmp_path, separator):
     stream = open_text(tmp_path)
     assert stream.separator_id is None
+    assert stream.known_documents() == []
     assert stream.metadata() == {"separator_id": None}
     data = open_names(tmp_path, separator=separator)
     assert data.tokenizer.words[data.separator_id] == separator
     assert data.metadata() == {"separator_id": data.separator_id}
     assert text_of(data, ids_of(data, "test")).count(separator) == 4
-
-
-@pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
-def test_known_documents_are_those_of_training(tmp_path, tokenizer):
-    data = open_names(tmp_path, [f"{name} Ó" for name in NAMES], tokenizer=tokenizer)
-    assert sorted(data.known_documents()) == sorted(text_of(data, ids_of(data, "train")).strip(".").split("."))
-    assert open_text(tmp_path).known_documents() == []
 
 
 @pytest.mark.parametrize("most", [1, 13])
@@ -255,13 +249,6 @@ def test_a_split_that_is_empty_is_none(tmp_path):
     names = open_names(tmp_path, test_fraction=0.0)
     assert not names.has_split("test")
     assert len(names.stream("test")) == 0
-
-
-def test_the_stream_of_all_splits_is_the_whole_text(tmp_path):
-    data = open_text(tmp_path, test_fraction=0.1)
-    assert text_of(data, all_ids(data)).replace("\ufffd", "?") == TEXT
-    names = open_names(tmp_path)
-    assert sorted(text_of(names, all_ids(names)).strip(".").split(".")) == sorted(NAMES)
 
 
 # --- a trained network reads another text ---

@@ -150,18 +150,6 @@ def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has
     assert f"all but the first {context} from {context - stride + 1} tokens or more" in done.stdout
 
 
-def test_where_everything_can_be_written_no_share_is_reported(home: Home) -> None:
-    text = "βγδ ka lo — né " * 17
-    record, _ = home.evaluate("pairs", "--data.path", home.write("strange.txt", text))
-    metrics = record["metrics"]
-    assert "whole/unknown_share" not in metrics
-    losses = losses_of(home.runs["pairs"], text)
-    assert record["tokens"] == len(losses) + 1
-    assert losses_of(home.runs["pairs"], "β").shape == (1,)  # it has two tokens, and begins in the first
-    expected = float(losses.sum()) / math.log(2) / (len(text) - 1)
-    assert metrics["whole/bits_per_character"] == pytest.approx(expected, rel=1e-4)
-
-
 def test_a_mistake_is_one_line_and_exit_code_2(home: Home) -> None:
     for name, text in (("empty.txt", ""), ("single.txt", "k")):
         home.write(name, text)

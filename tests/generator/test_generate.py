@@ -110,10 +110,6 @@ def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
     assert "né" + "".join(pieces) == generator.generate("né", tokens=211, seed=3, top_k=11)
 
 
-def test_the_unknown_symbol_is_never_written(write: Callable[..., str]) -> None:
-    assert "\ufffd" not in write("text", "--temperature", "1000", "--tokens", "307", "--seed", "1")
-
-
 def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Runs, scripts: Scripts) -> None:
     process = scripts.start("generate", str(runs.text), "--prompt", "ka", "--tokens", "100000000", "--top-k", "1")
     assert process.stdout is not None

@@ -1,5 +1,4 @@
 import copy
-import itertools
 import math
 
 import pytest
@@ -11,7 +10,7 @@ from torch.testing import assert_close
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.size import num_embedding_parameters
-from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
+from firstlight.networks.variants import FeedForwardKind, Norm, Positions
 
 VOCABULARY, CONTEXT = 29, 13
 every_position = pytest.mark.parametrize("positions", Positions)
@@ -42,56 +41,6 @@ def count(module: torch.nn.Module) -> int:
 
 
 POST = {"dim": 32, "num_heads": 4, "num_layers": 3, "context_length": 64, "positions": Positions.learned}
-MODERN = {
-    "dim": 32,
-    "num_heads": 4,
-    "num_layers": 3,
-    "context_length": 64,
-    "positions": Positions.rotary,
-    "norm": Norm.pre,
-    "norm_kind": NormKind.rms,
-    "final_norm": True,
-    "activation": Activation.swiglu,
-    "output_bias": False,
-    "tie_embeddings": True,
-    "head_bias": False,
-}
-ONE_HEAD = {
-    "dim": 64,
-    "num_heads": 1,
-    "num_layers": 1,
-    "context_length": 10,
-    "positions": Positions.none,
-    "norm": Norm.none,
-    "residual": False,
-    "output_projection": False,
-    "feed_forward": FeedForwardKind.none,
-}
-NAMES = {
-    "dim": 64,
-    "num_heads": 4,
-    "num_layers": 4,
-    "context_length": 32,
-    "positions": Positions.learned,
-    "norm": Norm.pre,
-    "output_projection": False,
-    "feed_forward": FeedForwardKind.linear,
-}
-
-
-@pytest.mark.parametrize(
-    ("options", "vocab_size", "parameters"),
-    [
-        (POST, 71, 44_487),
-        (POST, 72, 44_552),
-        (MODERN, 72, 39_296),
-        (ONE_HEAD, 27, 15_771),
-        (NAMES, 27, 72_347),
-    ],
-    ids=["the post", "the post with one more token", "a modern one", "a single head", "names"],
-)
-def test_a_generator_has_the_parameters_it_should(options: dict[str, object], vocab_size: int, parameters: int) -> None:
-    assert count(Generator(GeneratorConfig(**options), vocab_size)) == parameters
 
 
 @pytest.mark.parametrize(
@@ -118,18 +67,6 @@ def test_the_config_decides_the_parameters(options: dict[str, object], more: int
     assert count(Generator(GeneratorConfig(**POST | options), 71)) == 44_487 + more
 
 
-@every_position
-@pytest.mark.parametrize("norm", [Norm.pre, Norm.post])
-def test_a_future_token_cannot_change_the_past(norm: Norm, positions: Positions) -> None:
-    generator = make_generator(norm=norm, positions=positions, final_norm=True).eval()
-    token_ids = random_texts(2, 11)
-    logits = generator(token_ids)
-    for place in (1, 5, 10):
-        changed = generator(change_from(token_ids, place))
-        assert_close(changed[:, :place], logits[:, :place])
-        assert not torch.isclose(changed[:, place:], logits[:, place:]).all(dim=-1).any()
-
-
 def test_a_generator_is_an_embedding_positions_blocks_a_norm_and_a_head() -> None:
     generator = make_generator(positions=Positions.learned, final_norm=True).eval()
     token_ids = random_texts(2, 11)
@@ -150,13 +87,6 @@ def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
     kept = seen[0] != 0
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
     assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
-
-
-def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
-    for std, tied in itertools.product((1.0, 0.02), (False, True)):
-        torch.manual_seed(0)
-        generator = Generator(GeneratorConfig(embedding_std=std, tie_embeddings=tied), 997)
-        assert generator.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
 
 
 def test_tied_embeddings_survive_saving_loading_copying_and_another_precision() -> None:
@@ -218,10 +148,8 @@ def make_restless(**options: object) -> Generator:
 
 
 @every_position
-@pytest.mark.parametrize("options", [LOOPED, CONVOLVED], ids=["looped", "convolved"])
-def test_a_future_token_cannot_change_the_past_of_loops_and_convolutions(
-    options: dict[str, object], positions: Positions
-) -> None:
+@pytest.mark.parametrize("options", [{"norm": Norm.pre}, {"norm": Norm.post}, LOOPED, CONVOLVED], ids=str)
+def test_a_future_token_cannot_change_the_past(options: dict[str, object], positions: Positions) -> None:
     generator = make_restless(positions=positions, **options)
     token_ids = random_texts(2, 11)
     logits = generator(token_ids)

@@ -1,35 +1,25 @@
 """The perplexities of n-gram baselines, compared with separate counts."""
 
 import math
-from collections import Counter, defaultdict
-from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from firstlight.data.corpus_options import Preparation
 from firstlight.generator.baseline import ReferenceLines
+from firstlight.generator.ngrams import token_losses
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 NAMES = ["uniform", "unigram", "bigram"]
 PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=277)
 
 
-def counted(training: list[int], validation: list[int], vocab_size: int) -> dict[str, float]:
-    """Return the three perplexities. A context with n tokens, t of them different, gives t / (n + t) to the rest."""
-    ones, pairs = Counter(training), Counter(pairwise(training))
-    followers: dict[int, set[int]] = defaultdict(set)
-    for first, second in pairs:
-        followers[first].add(second)
-    contexts = Counter(training[:-1])
-    losses = {"unigram": 0.0, "bigram": 0.0}
-    for place, token in enumerate(validation):
-        share = (ones[token] + len(ones) / vocab_size) / (len(training) + len(ones))
-        losses["unigram"] -= math.log(share)
-        if place and (before := validation[place - 1]) in contexts:
-            types = len(followers[before])
-            share = (pairs[before, token] + types * share) / (contexts[before] + types)
-        losses["bigram"] -= math.log(share)
-    return {"uniform": vocab_size} | {name: math.exp(loss / len(validation)) for name, loss in losses.items()}
+def expected_of(bench, data, most: int | None = None) -> dict[str, float]:
+    """Return the three perplexities by the n-gram models, which tests/generator/test_ngrams.py compares with counts."""
+    size = data.tokenizer.vocab_size
+    training, validation = (np.array(bench.ids(data, split)) for split in ("train", "validation"))
+    losses = token_losses(training[:most], validation, size, highest_order=2)
+    return dict(zip(NAMES, [float(size), *(math.exp(each.mean()) for each in losses)], strict=True))
 
 
 def logged(bench) -> dict[str, list[tuple[int | None, float]]]:
@@ -44,7 +34,7 @@ def logged(bench) -> dict[str, list[tuple[int | None, float]]]:
 def test_the_lines_are_those_of_counts_made_by_hand(writer_bench, options: dict[str, object]) -> None:
     data = writer_bench.data(**options)
     writer_bench.fit(ReferenceLines(), data=data)
-    expected = counted(writer_bench.ids(data, "train"), writer_bench.ids(data, "validation"), data.tokenizer.vocab_size)
+    expected = expected_of(writer_bench, data)
     assert logged(writer_bench) == {name: [(0, pytest.approx(value))] for name, value in expected.items()}
     assert expected["bigram"] < expected["unigram"] < expected["uniform"]
 
@@ -65,7 +55,5 @@ def test_only_the_training_rows_that_are_used_are_counted(writer_bench) -> None:
     writer_bench.fit(ReferenceLines(), data=data, limit_train_batches=1)
     used = data.describe()["tokens"]["train"]
     assert used == 17 * 11 + 1
-    expected = counted(
-        writer_bench.ids(data, "train")[:used], writer_bench.ids(data, "validation"), data.tokenizer.vocab_size
-    )
+    expected = expected_of(writer_bench, data, used)
     assert logged(writer_bench) == {name: [(0, pytest.approx(value))] for name, value in expected.items()}

@@ -97,12 +97,6 @@ def test_an_ending_may_have_a_dot(stem, path):
     assert texts(source, "train", "tok.en", "tok.de") == EXPECTED
 
 
-def test_a_folder_beside_a_pair_of_the_same_name_is_the_folder():
-    write_pair("corpus")
-    write_pair("corpus/train", ["inside"], ["innen"])
-    assert texts(find("corpus"), "train") == [(1, "inside", "innen")]
-
-
 @pytest.mark.parametrize(("longer", "shorter"), [("en", "de"), ("de", "en")])
 def test_a_line_without_its_translation_is_refused_with_its_place(longer, shorter):
     write_pair("mine/train")
@@ -137,18 +131,6 @@ def test_two_pairs_for_one_split_are_refused():
 
 
 # --- the order of the sources ---
-
-
-def test_the_folder_of_all_data_is_looked_through_first(monkeypatch, asked):
-    """The choice is shared with the other data, see tests/data/test_sources.py."""
-    monkeypatch.setenv("FIRSTLIGHT_DATA", "all")
-    write_pair("all/multi30k/train")
-    write_pair("data/multi30k/train", ["no"], ["nein"])
-    source = find()
-    assert (source.kind, source.where) == (SourceKind.local, "all/multi30k")
-    assert texts(source, "train") == EXPECTED
-    assert find(source=SourceKind.sample).kind is SourceKind.sample
-    assert asked == []
 
 
 def test_what_is_not_local_is_asked_of_the_hub_and_generated_at_last(asked, caplog):

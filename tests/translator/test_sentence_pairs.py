@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
@@ -108,12 +106,6 @@ def test_the_columns_may_have_other_names_and_the_other_direction(write, folder)
         encode_folder(folder, target_column="fr")
 
 
-def test_what_is_encoded_is_the_tidy_text(write, folder):
-    write(train=[{"en": " A\u00a0 dog\n", "de": "scho\u0308n\t"}] * 11)
-    encoded = encode_folder(folder)
-    assert pairs_of(encoded, "train")[0] == ("A dog", "schön")
-
-
 @pytest.mark.parametrize("side", ["en", "de"])
 @pytest.mark.parametrize(
     ("value", "message"),
@@ -170,16 +162,6 @@ def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, s
 
 
 # --- splits that the source does not have ---
-
-
-def test_validation_and_test_are_taken_out_of_training_where_they_are_missing(write, folder):
-    write(train=rows(101))
-    encoded = encode_folder(folder, validation_fraction=0.2, test_fraction=0.1)
-    taken = {split: encoded.rows_of(split).tolist() for split in SPLITS}
-    assert {split: len(found) for split, found in taken.items()} == {"train": 71, "validation": 20, "test": 10}
-    assert sorted(chain(*taken.values())) == list(range(101))
-    assert min(taken["validation"]) < 31 < 70 < max(taken["validation"])  # drawn from all pairs
-    assert encoded.places.tolist() == [[0, line] for line in range(1, 102)]  # the places are unchanged
 
 
 # --- the cache ---
