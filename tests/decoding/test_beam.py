@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -321,17 +320,7 @@ def test_a_search_that_finds_nothing_is_an_error(options: dict[str, float], mess
 
 
 def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() -> None:
-    class Broken:
-        context_length = 5
-
-        def encode(self, source_ids, source_mask=None):
-            return torch.zeros(len(source_ids), 1, 1)
-
-        def decode(self, token_ids, memory, source_mask=None, cache=None):
-            return torch.full((len(token_ids), 1, 7), math.nan)
-
-        def new_cache(self):
-            return SimpleNamespace(select=lambda rows, *, same_memory=False: None)
-
+    network = Table({})
+    network.probabilities.fill_(math.nan)
     with pytest.raises(ValueError, match="the network's scores are NaN"):
-        translate(Broken(), torch.zeros(2, 3, dtype=torch.long), None, Search(2, 3, beam_size=2))
+        find(network, [0, 0], beam_size=2)

@@ -46,18 +46,6 @@ def home(generators: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     return Home(Scripts(folder), {run.name: run for run in (folder / "runs").iterdir()})
 
 
-@torch.inference_mode()
-def losses_of(run: Path, text: str) -> torch.Tensor:
-    """Return the loss of each character of a text except the first, computed in windows: (characters - 1,)."""
-    generator = firstlight.load(run)
-    ids = torch.from_numpy(generator.tokenizer.encode_batch([text])[0]).long()
-    losses = []
-    for start in range(0, len(ids) - 1, CONTEXT):
-        window = ids[start : start + CONTEXT + 1]
-        losses.append(F.cross_entropy(generator.network(window[None, :-1])[0], window[1:], reduction="none"))
-    return torch.cat(losses).double()
-
-
 @pytest.mark.parametrize("kind", ["text", "pairs", "words", "names"])
 def test_an_evaluation_repeats_the_numbers_of_the_run(kind: str, home: Home) -> None:
     expected = json.loads((home.runs[kind] / "metrics.json").read_text())["metrics"]
@@ -88,7 +76,7 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
     assert "unknown_share" in done.stdout
     (folder,) = (home.runs["text"] / "evaluate").iterdir()
     assert re.fullmatch("other-.*-whole", folder.name)
-    losses = losses_of(home.runs["text"], text)
+    losses = losses_with_context(home.runs["text"], text, CONTEXT, CONTEXT)
     whole = losses[: len(losses) // CONTEXT * CONTEXT]
     assert (record["split"], record["tokens"], record["data"]["path"]) == ("whole", len(text), "other.txt")
     assert record["metrics"].keys() == {

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +18,22 @@ from tests_support import Scripts
 CONTEXT = 13
 
 
-@dataclass
-class Runs:
-    """Folders of trained runs by their data. The cache no longer exists, and the scripts run in another folder."""
-
-    folder: Path
-    text: Path  # a text of characters
-    pairs: Path  # the same text in byte pairs
-    names: Path  # short documents
-
-
 @pytest.fixture(scope="module")
-def runs(generators: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(generators: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the trained runs. The cache no longer exists, and the scripts run in another folder."""
     kept = tmp_path_factory.mktemp("kept")
     shutil.copytree(generators / "runs", kept, dirs_exist_ok=True)
     for name in ("text.txt", "names.txt"):
         shutil.copy(generators / name, kept)
-    return Runs(kept, kept / "text", kept / "pairs", kept / "names")
+    return kept
 
 
 @pytest.fixture
-def write(runs: Runs, scripts: Scripts) -> Callable[..., str]:
+def write(runs: Path, scripts: Scripts) -> Callable[..., str]:
     """Return a function that runs the script successfully and returns its output."""
 
     def written(kind: str, *arguments: str) -> str:
-        done = scripts.run("generate", str(getattr(runs, kind)), *arguments)
+        done = scripts.run("generate", str(runs / kind), *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -63,8 +53,8 @@ def with_metadata(run: Path, target: Path, change: Callable[[dict[str, Any]], ob
 # --- one text ---
 
 
-def test_a_text_begins_with_the_prompt_and_a_seed_repeats_it(runs: Runs, scripts: Scripts) -> None:
-    arguments = [str(runs.text), "--prompt", "ka lo mi né r", "--tokens", "53"]  # as long as the context
+def test_a_text_begins_with_the_prompt_and_a_seed_repeats_it(runs: Path, scripts: Scripts) -> None:
+    arguments = [str(runs / "text"), "--prompt", "ka lo mi né r", "--tokens", "53"]  # as long as the context
     done = [scripts.run("generate", *arguments, *seed) for seed in ([], [], ["--seed", "3"], ["--seed", "3"])]
     texts = [each.stdout for each in done]
     for text in texts:
@@ -86,10 +76,10 @@ def test_a_text_begins_with_the_prompt_and_a_seed_repeats_it(runs: Runs, scripts
     ],
 )
 def test_python_and_the_command_line_agree(
-    kind: str, arguments: list[str], writing: dict[str, Any], runs: Runs, write: Callable[..., str]
+    kind: str, arguments: list[str], writing: dict[str, Any], runs: Path, write: Callable[..., str]
 ) -> None:
     found = write(kind, "--prompt", "né t€", "--tokens", "53", "--seed", "3", *arguments)
-    generator = firstlight.load(getattr(runs, kind))
+    generator = firstlight.load(runs / kind)
     assert generator.generate("né t€", tokens=53, seed=3, **writing) + "\n" == found
 
 
@@ -100,9 +90,9 @@ def test_the_window_matters_beyond_the_context_and_not_before(write: Callable[..
     assert half != slide
 
 
-def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
+def test_letters_of_several_bytes_arrive_whole(runs: Path) -> None:
     """Check that each piece is text, and that all pieces together are the decoded ids."""
-    generator = firstlight.load(runs.pairs)
+    generator = firstlight.load(runs / "pairs")
     prompt = generator.read("né", Writing())
     pieces = [piece for (piece,) in generator.stream(prompt, 1, Writing(tokens=211, seed=3, top_k=11))]
     assert len(pieces) == 211 + 1  # and what was kept back
@@ -110,8 +100,8 @@ def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
     assert "né" + "".join(pieces) == generator.generate("né", tokens=211, seed=3, top_k=11)
 
 
-def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Runs, scripts: Scripts) -> None:
-    process = scripts.start("generate", str(runs.text), "--prompt", "ka", "--tokens", "100000000", "--top-k", "1")
+def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Path, scripts: Scripts) -> None:
+    process = scripts.start("generate", str(runs / "text"), "--prompt", "ka", "--tokens", "100000000", "--top-k", "1")
     assert process.stdout is not None
     assert process.stderr is not None
     try:
@@ -128,18 +118,18 @@ def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Ru
 # --- several texts ---
 
 
-def test_several_texts_stand_under_their_numbers(runs: Runs, write: Callable[..., str]) -> None:
+def test_several_texts_stand_under_their_numbers(runs: Path, write: Callable[..., str]) -> None:
     found = write("text", "--prompt", "ka", "--num-samples", "3", "--tokens", "23", "--seed", "3")
-    texts = firstlight.load(runs.text).generate_many("ka", 3, tokens=23, seed=3)
+    texts = firstlight.load(runs / "text").generate_many("ka", 3, tokens=23, seed=3)
     assert len(set(texts)) == 3
     assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
 
 
 @pytest.mark.parametrize("kind", ["text", "names"])
 def test_texts_are_printed_while_the_rest_is_still_to_be_written(
-    kind: str, runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    generator = firstlight.load(getattr(runs, kind))
+    generator = firstlight.load(runs / kind)
     printed_before: list[int] = []
     stream = GeneratorRun.stream
 
@@ -166,9 +156,9 @@ def test_names_stand_one_a_line(write: Callable[..., str]) -> None:
     assert all(line.startswith("né") and "." not in line for line in lines)
 
 
-def test_names_that_were_not_read_are_marked(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
+def test_names_that_were_not_read_are_marked(runs: Path, scripts: Scripts, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    shutil.copytree(runs.names, run)
+    shutil.copytree(runs / "names", run)
     known = run / "training_documents.txt"
     assert len(known.read_text(encoding="utf-8").splitlines()) > 97
     arguments = [str(run), "--num-samples", "31", "--seed", "3", "--prompt", "ka"]
@@ -198,10 +188,10 @@ def test_names_that_were_not_read_are_marked(runs: Runs, scripts: Scripts, tmp_p
     ],
 )
 def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
-    kind: str, prompt: str, note: str, runs: Runs, scripts: Scripts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: str, prompt: str, note: str, runs: Path, scripts: Scripts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = tmp_path / "run"
-    shutil.copytree(getattr(runs, kind), run)
+    shutil.copytree(runs / kind, run)
     (run / "training_documents.txt").unlink(missing_ok=True)
     done = scripts.run("generate", str(run), "--prompt", prompt, "--tokens", "23", "--seed", "3")
     assert done.returncode == 0
@@ -212,12 +202,12 @@ def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
     assert note in caplog.text  # Python says it too
 
 
-def test_what_the_metadata_says_of_the_data_is_said_too(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
+def test_what_the_metadata_says_of_the_data_is_said_too(runs: Path, scripts: Scripts, tmp_path: Path) -> None:
     def of_plays_of_the_sample(metadata: dict[str, Any]) -> None:
         metadata["data_source"] = "sample"
         metadata["config"]["data"]["preparation"] = "plays"
 
-    run = with_metadata(runs.text, tmp_path / "run", of_plays_of_the_sample)
+    run = with_metadata(runs / "text", tmp_path / "run", of_plays_of_the_sample)
     done = scripts.run("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
     assert done.returncode == 0
     assert "note: the prompt was prepared like the plays: 'ka lo...'\n" in done.stderr
@@ -227,9 +217,9 @@ def test_what_the_metadata_says_of_the_data_is_said_too(runs: Runs, scripts: Scr
 
 @pytest.mark.parametrize("prompt", ["\n", "\x00", "--prompt", "👩‍👩‍👧", "ka \udcff"], ids=ascii)
 @pytest.mark.parametrize("kind", ["text", "pairs"])
-def test_an_odd_prompt_is_no_crash(kind: str, prompt: str, runs: Runs, scripts: Scripts) -> None:
+def test_an_odd_prompt_is_no_crash(kind: str, prompt: str, runs: Path, scripts: Scripts) -> None:
     """The last one is the character that Python substitutes for a byte that is not UTF-8."""
-    done = scripts.run("generate", str(getattr(runs, kind)), f"--prompt={prompt}", "--tokens", "7")
+    done = scripts.run("generate", str(runs / kind), f"--prompt={prompt}", "--tokens", "7")
     assert done.returncode == (2 if "\udcff" in prompt else 0), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -250,15 +240,15 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("arguments", MISTAKES)
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, runs: Runs, scripts: Scripts) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, runs: Path, scripts: Scripts) -> None:
     """Check that the error is the only output, in Python too."""
-    done = scripts.run("generate", str(runs.text), "--prompt", "ka", *arguments.split())
+    done = scripts.run("generate", str(runs / "text"), "--prompt", "ka", *arguments.split())
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"error: {MISTAKES[arguments]}")
 
 
-def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
-    done = scripts.run("predict", str(runs.text), "--text", "ka lo")
+def test_a_generator_does_not_predict(runs: Path, scripts: Scripts) -> None:
+    done = scripts.run("predict", str(runs / "text"), "--text", "ka lo")
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a generator; use `python src/generate.py`, or name another run" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -267,18 +257,18 @@ def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
 # --- objects ---
 
 
-def test_a_loaded_generator_never_drops_anything_out(runs: Runs) -> None:
-    generator = firstlight.load(runs.text)
+def test_a_loaded_generator_never_drops_anything_out(runs: Path) -> None:
+    generator = firstlight.load(runs / "text")
     assert not any(module.training for module in generator.network.modules())
     state = torch.get_rng_state()
     generator.generate("ka", tokens=53, seed=3)
     assert torch.equal(torch.get_rng_state(), state)  # a user's random numbers are the user's
 
 
-def test_every_example_of_a_generator_runs(runs: Runs, tmp_path: Path) -> None:
-    (tmp_path / "logs").symlink_to(runs.folder)
+def test_every_example_of_a_generator_runs(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "logs").symlink_to(runs)
     for name in ("text.txt", "names.txt"):  # for the examples that read the data
-        (tmp_path / name).symlink_to(runs.folder / name)
+        (tmp_path / name).symlink_to(runs / name)
     assert without_an_example(GeneratorRun) == []
-    for run in (runs.text, runs.names):
+    for run in (runs / "text", runs / "names"):
         assert run_examples(GeneratorRun, tmp_path, firstlight=firstlight, run=firstlight.load(run)) > 10

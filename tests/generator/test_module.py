@@ -69,15 +69,6 @@ def loss_of_each_token(module: Generation, data: Toy) -> Tensor:
     return torch.cat(losses)
 
 
-def test_the_rule_of_a_text_is_learned() -> None:
-    module, data = generation(), Toy()
-    before = trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"]
-    trainer = trainer_of(max_epochs=17)
-    trainer.fit(module, datamodule=data)
-    assert before > 2
-    assert trainer.callback_metrics["val/loss"].item() < 0.1
-
-
 @pytest.mark.parametrize("stage", ["val", "test"])
 def test_the_logged_loss_is_the_mean_over_all_tokens_and_an_evaluation_returns_each(stage: str) -> None:
     """The last batch has fewer tokens and a smaller weight."""

@@ -56,12 +56,6 @@ def test_speakers_may_be_on_the_line_of_the_speech():
     assert not [word for word in gone if word in plays]
 
 
-def test_wrapping_does_not_matter():
-    wrapped = re.sub(r"(\w+,) (\w+)", r"\1\n\2", BAKERS_ACTS)
-    assert wrapped != BAKERS_ACTS
-    assert extract_plays(BAKERS_PREAMBLE + wrapped).split() == extract_plays(BAKERS_PREAMBLE + BAKERS_ACTS).split()
-
-
 @pytest.mark.parametrize(
     ("first", "second", "scene"),
     [
@@ -84,12 +78,6 @@ def test_acts_are_numbered_in_many_ways(first, second, scene):
 def test_casts_have_many_names(cast):
     second = f"The Spoon\n\n\n{cast}\n\nCOOK\nBOY\n\nACT I\n\nCOOK. My spoon!\n"
     assert extract_plays(f"ACT I\n\nANNA. One loaf.\n\n\n{second}") == "ANNA. One loaf.\n\nCOOK. My spoon!\n"
-
-
-def test_a_line_of_asterisks_ends_no_play():
-    contents = CONTENTS.replace("THE RHYMES", "* * *\n\nTHE RHYMES")
-    ornate = BAKERS.replace("SCENE I. The quay.\n", "SCENE I. The quay.\n\n* * *\n")
-    assert extract_plays(contents + ornate + CROW) == extract_plays(CONTENTS + BAKERS + CROW)
 
 
 def test_a_chorus_between_acts_stays():

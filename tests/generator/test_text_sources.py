@@ -224,11 +224,3 @@ def test_a_file_that_is_no_text_is_refused_at_once(make, content):
 
 
 # --- fingerprints ---
-
-
-def test_a_fingerprint_is_of_the_content_and_not_of_the_place(make, web):
-    make("one.txt")
-    make("two.txt")
-    make("more.txt", TEXT + "\n")
-    one, two, more = (find(path=f"{name}.txt").fingerprint for name in ("one", "two", "more"))
-    assert one == two == find(url=web.url).fingerprint != more

@@ -74,19 +74,6 @@ def zipf_counts(vocab_size: int = 61, num_texts: int = 101, window: int = 2) -> 
 # --- counted ---
 
 
-def test_the_cat_sat_on_the_mat():
-    counts = cooccurrence(RaggedIds.from_rows([THE_CAT]), 5)
-    assert isinstance(counts, csr_array)
-    assert counts.dtype == np.float64
-    assert counts.toarray().tolist() == [
-        [0, 1, 0, 1, 1],  # the ↔ cat, on, mat
-        [1, 0, 1, 0, 0],  # cat ↔ the, sat
-        [0, 1, 0, 1, 0],  # sat ↔ cat, on
-        [1, 0, 1, 0, 0],  # on ↔ sat, the
-        [1, 0, 0, 0, 0],  # mat ↔ the
-    ]
-
-
 @settings(deadline=None)
 @given(
     texts=st.lists(st.lists(st.integers(0, 6), max_size=13), max_size=5),

@@ -155,17 +155,6 @@ def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, st
     assert of_greedy[f"{stage}/bleu"].expected != of_beam[f"{stage}/bleu_beam4"].expected
 
 
-def test_only_what_was_translated_is_scored(bench, data, folder) -> None:
-    """The validation is limited to some batches, the shortest sentences first."""
-    trainer = fit(bench, data, Translations(str(folder)), limit_val_batches=2)
-    rows = [row for batch in list(data.val_dataloader())[:2] for row in (batch.rows - 61).tolist()]
-    assert len(rows) == 10
-    assert rows != sorted(rows)
-    pairs = [SPLITS["validation"][row] for row in rows]
-    expected = scores(greedy(trainer.lightning_module, data, pairs), pairs, "val")
-    assert {name: trainer.callback_metrics[name].item() for name in expected} == expected
-
-
 def test_an_evaluation_forgets_what_the_one_before_it_wrote(bench, data, folder) -> None:
     callback, module = Translations(str(folder), beam_size=None), module_of(data)
     trainer = bench.trainer(callback)
