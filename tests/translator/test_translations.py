@@ -245,8 +245,8 @@ def test_what_all_processes_have_written_is_put_together(monkeypatch) -> None:
     ("options", "message"),
     [
         ({"num_samples": -1}, r"^callbacks.translations.num_samples=-1 must be at least 0$"),
-        ({"beam_size": 0}, r"^beam_size=0 must be at least 1$"),
-        ({"length_penalty": -0.5}, r"^length_penalty=-0.5 must be at least 0 and below 10$"),
+        ({"beam_size": 0}, r"^callbacks.translations: beam_size=0 must be at least 1$"),
+        ({"length_penalty": -0.5}, r"^callbacks.translations: length_penalty=-0.5 must be at least 0 and below 10$"),
     ],
 )
 def test_options_that_translate_nothing_are_refused(options, message) -> None:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from firstlight.decoding.generate import for_inference
-from firstlight.errors import UserError
 
 WIDEST_BEAM = 100
 
@@ -28,15 +27,15 @@ class Search:
     never: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise UserError if a value is out of range or if `end_id` is in `never`."""
+        """Raise ValueError if a value is out of range or if `end_id` is in `never`."""
         if self.beam_size < 1:
-            raise UserError(f"beam_size={self.beam_size} must be at least 1")
+            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
         if self.beam_size > WIDEST_BEAM:
-            raise UserError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 rarely help")
+            raise ValueError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 rarely help")
         if not 0 <= self.length_penalty < 10:
-            raise UserError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
+            raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
         if self.end_id in self.never:
-            raise UserError(f"end_id={self.end_id} is in never, so no translation could end; remove it from never")
+            raise ValueError(f"end_id={self.end_id} is in never, so no translation could end; remove it from never")
 
     def score(self, log_probability: float, length: int) -> float:
         """Return the score by which translations are compared. length: number of tokens, [END] included."""
@@ -57,7 +56,7 @@ def translate(network: Any, source_ids: Tensor, source_mask: Tensor | None, sear
     network: an encoder-decoder with `encode`, `decode`, `new_cache` and `context_length`, as `EncoderDecoder`;
     source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. A translation has at
     most context_length tokens, [END] included. The search for a source ends when beam_size translations are complete
-    and the best of them has at least the score of every hypothesis. Raises UserError if the network's scores are NaN.
+    and the best of them has at least the score of every hypothesis. Raises ValueError if the network's scores are NaN.
     """
     network = for_inference(network)
     beam, device, limit = search.beam_size, source_ids.device, network.context_length
@@ -90,7 +89,7 @@ def translate(network: Any, source_ids: Tensor, source_mask: Tensor | None, sear
         if not all_kept:
             memory, mask = memory[rows], None if mask is None else mask[rows]
     if not all(results):
-        raise UserError("the network's scores are NaN, so it cannot generate a translation; use another checkpoint")
+        raise ValueError("the network's scores are NaN, so it cannot generate a translation; use another checkpoint")
     return [sorted(found, key=lambda translation: -translation.score)[:beam] for found in results]
 
 

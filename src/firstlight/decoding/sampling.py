@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from firstlight.errors import UserError
-
 
 @dataclass(frozen=True)
 class Sampling:
@@ -26,13 +24,13 @@ class Sampling:
     never: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        """Raise UserError if a value is out of range."""
+        """Raise ValueError if a value is out of range."""
         if not 0 < self.temperature < math.inf:
-            raise UserError(f"temperature={self.temperature:g} must be above 0; for the most likely token, use greedy")
+            raise ValueError(f"temperature={self.temperature:g} must be above 0; for the most likely token, use greedy")
         if self.top_k is not None and self.top_k < 1:
-            raise UserError(f"top_k={self.top_k} must be at least 1")
+            raise ValueError(f"top_k={self.top_k} must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UserError(f"top_p={self.top_p:g} must be above 0 and at most 1")
+            raise ValueError(f"top_p={self.top_p:g} must be above 0 and at most 1")
 
     def choose(self, logits: Tensor, random: torch.Generator | None = None) -> Tensor:
         """Return the chosen ids, (batch,), for logits, (batch, vocab_size)."""

@@ -64,7 +64,9 @@ class StreamData(TableData):
         if self.corpus.overlaps:
             log.warning("%s: %s", self.source.where, self.corpus.overlaps)
         self.table = StreamTable(self.corpus.ids.ids, self.separator_id)
-        self._documents = {split: self._used_documents(split) for split in SPLITS}
+        self._documents = {split: self.corpus.rows_of(split) for split in SPLITS}
+        if self.separator_id is not None:
+            self._documents["train"] = self._documents["train"][: self.options.max_train_rows]
         if stage == "fit":
             self._check_lengths()
 
@@ -162,12 +164,6 @@ class StreamData(TableData):
         if split == "train" and self.separator_id is None and most is not None:
             return min(tokens, most * self.options.context_length + 1)
         return tokens
-
-    def _used_documents(self, split: str) -> NDArray[np.int64]:
-        documents = self.corpus.rows_of(split)
-        if split == "train" and self.separator_id is not None:
-            return documents[: self.options.max_train_rows]
-        return documents
 
     def _check_lengths(self) -> None:
         """Raise UserError unless training has a window and validation has a token to predict."""

@@ -247,14 +247,10 @@ def _start(lines: list[str], above: int, act: int) -> int:
     A cast may also list a PROLOGUE. The spoken one is below the setting ("SCENE: Verona"), or it is the last one.
     """
     cast = max((index for index in range(above, act) if _PREAMBLE.match(lines[index])), default=above)
-    setting = next((index for index in range(cast, act) if _is_setting(lines[index])), None)
-    if setting is not None:
-        return next((index for index in range(setting + 1, act) if _opens(lines, index)), act)
+    for index in range(cast, act):
+        if _SETTING.match(lines[index]) and not _SCENE.match(lines[index]):
+            return next((spoken for spoken in range(index + 1, act) if _opens(lines, spoken)), act)
     return max((index for index in range(cast, act) if _is_heading_of_part(lines, index)), default=act)
-
-
-def _is_setting(line: str) -> bool:
-    return bool(_SETTING.match(line)) and not _SCENE.match(line)
 
 
 def _opens(lines: list[str], index: int) -> bool:

@@ -37,7 +37,10 @@ class Writing(Sampling):
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        super().__post_init__()
+        try:
+            super().__post_init__()
+        except ValueError as error:
+            raise UserError(str(error)) from error
         if not 1 <= self.tokens <= MOST_TOKENS:
             raise UserError(f"tokens={self.tokens} must be at least 1 and at most {MOST_TOKENS:,}")
         if self.seed is not None and not 0 <= self.seed < 2**63:

@@ -195,9 +195,7 @@ class PairData(RowData):
         self._rows: dict[str, NDArray[np.int64]] = {}
         for split in SPLITS if stage == "fit" else ():  # reports a missing split before the training
             if not len(self.rows(split)) and split != "test":
-                too_long = split == "train" and len(self.encoded.rows_of(split))
-                remedy = "set a larger context_length" if too_long else f"use more pairs, or add {split}.jsonl"
-                raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
+                raise UserError(f"{self.source.where} has no {split} pairs; use more pairs, or add {split}.jsonl")
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the row numbers of a split, (n,). Raises UserError in a training if a sentence is too long."""
@@ -326,8 +324,6 @@ class PairData(RowData):
         remedy = f"set context_length={lengths.max()}, which is enough for all"
         if split == "train":
             remedy += ", or data.skip_too_long=true"
-        if self.reader is not None:
-            remedy = "the run was trained with this length, so split the sentence"
         raise UserError(
             f"{self.source.place(SPLITS[file_split], line)}: the sentence has {lengths[first]} tokens with its end, "
             f"but context_length={self.options.context_length}; {remedy}"

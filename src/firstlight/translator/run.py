@@ -136,7 +136,10 @@ class TranslatorRun(PredictingRun):
 
         >>> run.search(beam_size=4, length_penalty=1.0).beam_size
         """
-        return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
+        try:
+            return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
+        except ValueError as error:
+            raise UserError(str(error)) from error
 
     def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
         """Return the token ids of some sentences, cut to the context. cuts: counter of the sentences that are cut.

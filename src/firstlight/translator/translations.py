@@ -93,7 +93,10 @@ class Translations(EvaluationCallback):
             raise UserError(f"callbacks.translations.num_samples={num_samples} must be at least 0")
         self.folder, self.num_samples = Path(folder), num_samples
         self.beam_size, self.length_penalty = beam_size, length_penalty
-        self.search(1 if beam_size is None else beam_size, ())  # raises UserError for a value out of range
+        try:
+            self.search(1 if beam_size is None else beam_size, ())
+        except ValueError as error:
+            raise UserError(f"callbacks.translations: {error}") from error
         self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
