@@ -4,12 +4,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
+from firstlight.networks.pooling import FeatureHead
+from firstlight.networks.size import num_parameters
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
+from firstlight.text.tokenizers import UNKNOWN_ID
 from stand_ins import random_texts
 
 VOCABULARY, CONTEXT, OUTPUTS = 29, 13, 5
@@ -26,10 +29,10 @@ every_pooling_and_position = pytest.mark.parametrize(
 )
 
 
-def make_classifier(seed: int = 0, **options: object) -> Classifier:
+def make_classifier(seed: int = 0, num_features: int = 0, **options: object) -> Classifier:
     torch.manual_seed(seed)
     config = ClassifierConfig(**({"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": CONTEXT} | options))
-    return Classifier(config, VOCABULARY, OUTPUTS).double()
+    return Classifier(config, VOCABULARY, OUTPUTS, num_features=num_features).double()
 
 
 @pytest.mark.parametrize(
@@ -186,3 +189,75 @@ def test_in_a_causal_classifier_a_later_token_changes_nothing_before_it(norm: No
         classifier(changed, padding_mask)
         assert_close(seen[-1][:, :place], seen[0][:, :place])
         assert not torch.isclose(seen[-1][:, place:], seen[0][:, place:]).all(dim=-1).any()
+
+
+# --- features of the tokens ---
+
+
+def features_of(lengths: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the token ids, the mask and three features of each token of texts of these lengths."""
+    token_ids, padding_mask = random_texts(lengths, width=max(lengths))
+    generator = torch.Generator().manual_seed(1)
+    return token_ids, padding_mask, torch.randn(*token_ids.shape, 3, generator=generator, dtype=torch.float64)
+
+
+def test_the_head_sums_the_features_of_real_words() -> None:
+    head = FeatureHead(3, 5).double()
+    _, padding_mask, features = features_of([4, 7])
+    real = features[0, :4]
+    pooled = torch.cat((real.sum(0) / 2, real.mean(0), (real * real.abs()).sum(0) / 2))
+    assert_close(head(features, padding_mask)[0], head.score(pooled))
+
+
+def test_features_of_padding_leave_the_logits_unchanged() -> None:
+    classifier = make_classifier(num_features=3).eval()
+    token_ids, padding_mask, features = features_of([3, 5])
+    wider = (nn.functional.pad(token_ids, (0, 2)), nn.functional.pad(padding_mask, (0, 2)))
+    logits = classifier(*wider, nn.functional.pad(features, (0, 0, 0, 2), value=9.0))
+    assert_close(logits, classifier(token_ids, padding_mask, features))
+
+
+@pytest.mark.parametrize("name", ["feature_projection.weight", "feature_head.score.weight"])
+def test_features_reach_the_logits_through_the_blocks_and_beside_them(name: str) -> None:
+    classifier = make_classifier(num_features=3).eval()
+    token_ids, padding_mask, features = features_of([3, 5])
+    without = classifier(token_ids, padding_mask, torch.zeros_like(features))
+    nn.init.zeros_(classifier.get_parameter(name))
+    assert (classifier(token_ids, padding_mask, features) - without).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(("expected", "given"), [(3, None), (0, 3), (3, 2)])
+def test_other_features_than_the_network_reads_are_refused(expected: int, given: int | None) -> None:
+    token_ids, padding_mask = random_texts([3, 5], width=5)
+    features = None if given is None else torch.zeros(2, 5, given)
+    with pytest.raises(
+        ValueError, match=f"requires {expected} features of each token, but received {given or 0}; pass"
+    ):
+        make_classifier(num_features=expected)(token_ids, padding_mask, features)
+
+
+def test_narrow_vectors_of_few_words_save_weights_and_rare_words_are_one() -> None:
+    network = make_classifier(embedding_dim=5, embedded_words=7).eval()
+    assert num_parameters(make_classifier()) - num_parameters(network) == VOCABULARY * 12 - 7 * 5 - 5 * 12
+    logits = network(torch.tensor([[2, 6, 3], [2, 7, 3], [2, 12, 3], [2, UNKNOWN_ID, 3]]))
+    assert_close(logits[1:], logits[3].expand(3, -1))
+    assert (logits[0] - logits[3]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"embedding_dim": 0}, "model.embedding_dim=0 must be at least 1"),
+        ({"embedded_words": 2}, "model.embedded_words=2 must be at least 3"),
+        ({"embedding_dim": 3, "architecture": "logistic"}, "model.embedding_dim=3 does not apply to model.arch"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ClassifierConfig(**options)
+
+
+def test_a_baseline_reads_no_target_encoding() -> None:
+    message = r"data.target_encoding=true does not apply to model.architecture=logistic; set data.target_encoding=false"
+    with pytest.raises(ValueError, match=message):
+        ClassifierConfig(architecture="logistic").check_target_encoding()

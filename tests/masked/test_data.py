@@ -10,6 +10,7 @@ from firstlight.classifier.data import ReviewData
 from firstlight.generator.data import ReviewTextData
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
 from stand_ins import with_trainer
+from tests_support import write_lines
 
 CONTEXT = 11
 
@@ -105,9 +106,7 @@ def test_your_own_texts_are_read_with_their_masks(reviews) -> None:
 
 def test_an_empty_text_has_no_target(tmp_path: Path) -> None:
     for split in ("train", "validation"):
-        (tmp_path / f"{split}.jsonl").write_text(
-            '{"text": "", "label": 0}\n{"text": "it broke", "label": 1}\n{"text": "it broke", "label": 4}\n'
-        )
+        write_lines(tmp_path / f"{split}.jsonl", [{"text": text} for text in ("", "it broke", "it broke")])
     data = MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path), evaluation_batch_size=1)
     empty, *others = data.val_dataloader()
     assert (empty.num_targets, empty.num_tokens, empty.token_ids.shape) == (0, 0, (1, 1))
