@@ -4,6 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import hydra
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
@@ -12,9 +13,9 @@ from firstlight import config_files, spelling
 from firstlight.commands.train import parsed
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
-from firstlight.config.messages import ALSO_CALLED, explain, known_keys, nearest_choices, nearest_keys
+from firstlight.config.messages import ALSO_CALLED, explain, explained, known_keys, nearest_choices, nearest_keys
 from firstlight.config.reference import all_keys
-from firstlight.config.schema import compose
+from firstlight.config.schema import compose, register_schemas
 from firstlight.errors import UserError
 
 
@@ -59,8 +60,8 @@ def test_help_for_a_word_shows_only_what_has_this_name() -> None:
     assert "model.num_decoder_layers=null (of a translator)" in help_text(["num_decoder_layers"], [])
     with pytest.raises(UserError, match="--help nothing: not a group or a key; `--help` lists them"):
         help_text(["nothing"], [])
-    with pytest.raises(UserError, match=r"--help epochs: not a group or a key; did you mean trainer.max_epochs\?"):
-        help_text(["epochs"], [])
+    with pytest.raises(UserError, match=r"--help n_epochs: not a group or a key; did you mean epochs\?"):
+        help_text(["n_epochs"], [])
     unknown = help_text(["tokenizer.unknown_symbol"], ["task=names"])
     assert "tokenizer.unknown_symbol=U+FFFD" in unknown
     assert unknown.isascii()
@@ -92,7 +93,7 @@ def test_help_describes_the_users_own_class(tmp_path: Path) -> None:
     ("word", "meant"),
     [
         ("lr", ["optimizer.lr"]),
-        ("epochs", ["trainer.max_epochs"]),
+        ("num_epochs", ["epochs"]),
         ("ckpt_path", ["resume", "init_from"]),
         ("lr_scheduler", ["schedule"]),
         ("batch_size", ["data.batch_size"]),
@@ -126,7 +127,8 @@ def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: 
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write trainer.max_epochs=3"),
+        (["--task", "stars"], "--task: train takes key=value, without dashes; write task=…"),
+        (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write epochs=3"),
         (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
         (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
         (["--cfg", "jobs"], "argument --cfg/-c: invalid choice: 'jobs'"),
@@ -164,6 +166,7 @@ QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hyd
     [
         ("data.text_column=text (en)", f"{QUOTES} \"data.text_column='text (en)'\""),
         ("data.text_column=it's", f"{QUOTES} 'data.text_column='\"'\"'it\\'\"'\"'s'\"'\"''"),
+        ("dry_run", "a value is missing; write dry_run=…"),
         ("stars", "write arguments as key=value, and quote a value with spaces; did you mean task=stars, experiment="),
         ("lr", "write arguments as key=value, and quote a value with spaces; did you mean optimizer.lr=…?"),
     ],
@@ -191,3 +194,18 @@ def test_the_quoting_of_a_message_works() -> None:
         (argument,) = shlex.split(spelling.quoted_option("data.text_column", name))
         assert OverridesParser.create().parse_overrides([argument])[0].value() == name
     assert spelling.quoted_option("data.text_column", "plain_name") == "data.text_column=plain_name"
+
+
+def test_the_values_that_hydra_takes_as_lists_are_answered_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    register_schemas()
+    expected = {
+        "data.text_column=a,b": "several values require -m, which runs every combination; add -m, or quote",
+        "data.label_column=[en]": "the value must not be a list; to give a text, write \"data.label_column='[en]'\"",
+        "data=my.csv": "no such choice; did you mean data.path=my.csv?",
+    }
+    for typed, message in expected.items():
+        monkeypatch.setattr(sys, "argv", ["train", typed])
+        folder = hydra.initialize_config_dir(str(config_files.CONFIG_DIR), version_base="1.3")
+        with pytest.raises(UserError) as error, explained(), folder:
+            hydra.compose(config_files.CONFIG_NAME, overrides=[typed])
+        assert str(error.value).startswith(f"{typed}: {message}")

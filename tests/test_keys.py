@@ -102,8 +102,8 @@ def test_every_argument_that_conf_gives_to_our_own_classes_is_described() -> Non
 
 
 def test_a_key_has_its_type_and_its_default_for_each_task() -> None:
-    epochs = all_keys()["trainer.max_epochs"]
-    assert epochs["names"].type == "integer or null"
+    epochs = all_keys()["epochs"]
+    assert epochs["names"].type == "integer"
     assert (epochs["names"].value, epochs["stars"].value) == (30, 4)
     assert all_keys()["model.norm"]["stars"].type == "post or pre or none"
     assert "names" not in all_keys()["model.pooling"], "a generator has none"
@@ -116,6 +116,13 @@ def test_what_the_user_does_not_set_is_not_a_key() -> None:
     names = set(all_keys())
     assert {"dropout", "data.path", "model._target_"} <= names
     assert not names & {"model.dropout", "data.seed", "data.tokenizer", "optimizer._target_", "optimizer._partial_"}
+
+
+def test_the_first_settings_of_a_section_are_at_most_ten() -> None:
+    for section in ("data", "model"):
+        for task in ("sentiment", "names", "translation", "masked_reviews"):
+            keys = [places[task] for places in all_keys().values() if task in places]
+            assert 5 <= sum(key.section == section and not key.is_rare for key in keys) <= 10, (section, task)
 
 
 @pytest.mark.parametrize(

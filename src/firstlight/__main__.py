@@ -20,6 +20,7 @@ COMMANDS = {
     "playground": "try trained runs in the browser",
     "baseline": "measure what counting achieves on the data of a task",
     "dashboard": "write the W&B workspace, or push it",
+    "check": "check a network of your own",
     "new": "create a project of your own",
 }
 

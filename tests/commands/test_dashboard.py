@@ -123,11 +123,33 @@ def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callab
     assert checked > 20
 
 
+@OF_EVERY_TASK
+def test_a_task_is_shown_in_no_section_of_another_kind(workspace, logged: Callable[[str], Run], task: str) -> None:
+    """What tells the kinds apart: else one section would do."""
+    there = names_in(logged(task))
+    for section, tasks in TASKS_OF.items():
+        shown = [shown_by(panel) for name, panel in panels_of(workspace) if name == section]
+        wanted = {(kind, name) for each in shown for kind, names in each.items() if kind != "pattern" for name in names}
+        if task not in tasks:
+            assert any(name not in there[kind] for kind, name in wanted), (section, task)
+
+
 def test_the_four_things_that_everyone_sweeps_are_compared(workspace) -> None:
     ((_, parallel),) = panels_of(workspace, "Parallel Coordinates Plot")
     assert shown_by(parallel)["config"] == [f"{name}.value" for name in COMPARED]
+    assert [column.get("displayName") for column in parallel["config"]["columns"]] == [
+        *("task", "model", "dropout", "context length", None, None)
+    ]
+    assert shown_by(parallel)["summary"] == ["val/accuracy", "val/loss"]
+    targets = [panel["config"]["targetKey"] for _, panel in panels_of(workspace, "Parameter Importance")]
+    assert targets == ["val/loss", "val/accuracy"]
+    assert len(list(panels_of(workspace, "Run Comparer"))) == 1
     pinned = workspace["spec"]["section"]["runSets"][0]["runFeed"]["columnPinned"]
-    assert {f"config:{name}.value" for name in COMPARED} < set(pinned)
+    assert set(pinned) == {
+        "run:displayName",
+        *(f"config:{name}.value" for name in COMPARED),
+        *("summary:val/loss", "summary:val/accuracy"),
+    }
 
 
 @pytest.mark.parametrize("stage", ["val", "test"])

@@ -4,7 +4,7 @@ import importlib
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import Literal, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import pytest
 
@@ -24,11 +24,11 @@ def help_of(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return out.getvalue()
 
 
-def test_every_command_but_train_and_new_has_examples() -> None:
-    assert {command for command in COMMANDS if not examples_of(command)} == {"train", "new"}
+def test_every_command_with_options_of_its_own_has_examples() -> None:
+    assert {command for command in COMMANDS if not examples_of(command)} == {"train", "new", "check"}
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"train"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"train", "check"}))
 def test_help_names_values_in_words_and_shows_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = help_of(name, monkeypatch)
     assert not [word for word in ("STR", "{None", "default: None", "(default: )") if word in text]
@@ -72,20 +72,41 @@ def test_help_shows_a_docstring_in_one_paragraph(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["latest", "split=validation"], "split=validation: it takes options with dashes; write --split validation"),
-        (["latest", "data.path=my.csv"], "data.path=my.csv: it takes options with dashes; write --data.path my.csv"),
-        (["labels=stars"], "labels=stars: it takes options with dashes; write --data.labels stars"),
+        (
+            ["latest", "split=validation"],
+            "split=validation: evaluate takes options with dashes; write --split validation",
+        ),
+        (
+            ["latest", "data.path=my.csv"],
+            "data.path=my.csv: evaluate takes options with dashes; write --data.path my.csv",
+        ),
+        (["labels=stars"], "labels=stars: evaluate takes options with dashes; write --data.labels stars"),
     ],
 )
 def test_a_key_as_for_train_is_answered_with_the_option(typed: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
-        refuse_keys(typed, EvaluateOptions, "it")
-    assert str(error.value) == message
+        refuse_keys(typed, EvaluateOptions, "evaluate")
+    assert str(error.value) == message.format("evaluate takes options with dashes")
 
 
-@pytest.mark.parametrize("typed", ["--data.path split=1.csv", "best:val/loss=1", "--split=test latest", "logs/seed=1"])
-def test_a_value_with_an_equals_sign_is_no_key(typed: str) -> None:
-    refuse_keys(typed.split(), EvaluateOptions, "evaluate")
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["--data.path", "split=1.csv"],
+        ["best:val/accuracy=1"],
+        ["--split=test", "latest"],
+        ["logs/seed=1"],
+    ],
+)
+def test_a_value_with_an_equals_sign_is_no_key(typed: list[str]) -> None:
+    refuse_keys(typed, EvaluateOptions, "evaluate")
+
+
+def test_several_texts_may_have_equals_signs() -> None:
+    predict: Any = importlib.import_module("firstlight.commands.predict")
+    refuse_keys(["latest", "--text", "a", "input=b"], predict.PredictOptions, "predict")
+    with pytest.raises(UserError, match="write --input b"):
+        refuse_keys(["latest", "input=b"], predict.PredictOptions, "predict")
 
 
 def test_a_second_parse_adds_nothing_to_the_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """A search with several objectives is reported by its Pareto front."""
 
 from firstlight.lab.reports.boards import boards
-from firstlight.lab.reports.findings import finding
+from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.fronts import front_of, on_front
 from firstlight.lab.reports.page import content
 from firstlight.lab.reports.run_rows import run_rows
@@ -38,7 +38,7 @@ def test_the_front_has_the_finished_trials_that_no_other_one_beats() -> None:
 
 def test_tables_and_the_page_show_the_front() -> None:
     (board,) = boards(TRIALS, lambda _: False)
-    assert finding(board, lambda _: None) == (
+    assert judged(board, lambda _: None).finding == (
         "stars: 3 of 4 trials are on the Pareto front of val/accuracy and parameters, from 0.7 and 900 to 0.5 and 100."
     )
     _, _, below = markdown("title", [], [board], TRIALS).partition("### Pareto front of val/accuracy and parameters")

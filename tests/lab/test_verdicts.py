@@ -16,7 +16,7 @@ from firstlight.lab.reports.significance import Difference, Estimate, mcnemar, s
 from firstlight.lab.reports.verdicts import (
     Comparison,
     Verdict,
-    by_seed,
+    by_unit,
     compare,
     difference_text,
     short_verdict,
@@ -74,7 +74,7 @@ def test_a_difference_that_seeds_and_texts_show_is_decided() -> None:
     assert verdict is not None
     assert (board.reference, verdict.word, verdict.why) == (0, "worse", "")
     assert verdict.value == pytest.approx(-0.0275)
-    assert board.finding == "stars: small beats tiny by 2.7 ± 1.6 points."
+    assert board.finding == "stars: small is better than tiny by 2.7 ± 1.6 points."
     assert board_of(runs, texts({"small": 0.85, "tiny": 0.82}), reference=1).verdicts[0].word == "better"  # type: ignore[union-attr]
 
 
@@ -108,7 +108,7 @@ def test_one_seed_decides_nothing_even_if_the_two_runs_differ() -> None:
     board = board_of(runs, load)
     assert board.verdicts[1].why == "these two runs differ, but two seeds of each are required"  # type: ignore[union-attr]
     assert "model is undecided (small against tiny: 10 points, these two runs differ" in board.finding
-    found = compare(by_seed(runs[:1]), by_seed(runs[1:]), METRIC, load)
+    found = compare(by_unit(runs[:1]), by_unit(runs[1:]), METRIC, load)
     assert found.over_texts is not None
     assert found.over_texts.p == mcnemar(load(runs[0]).correct, load(runs[1]).correct)
     assert board_of(runs).verdicts[1].why == "two seeds of each are required"  # type: ignore[union-attr]
@@ -120,15 +120,15 @@ def test_a_lucky_seed_is_not_the_reference() -> None:
     assert [each.keys["model"] for each in board.groups] == ["lucky", "small", "tiny"]
     assert board.reference == 1
     assert [verdict.word for verdict in board.verdicts if verdict] == ["undecided", "worse"]
-    assert board.finding.startswith("stars: small beats tiny by 2.7 ± ")
+    assert board.finding.startswith("stars: small is better than tiny by 2.7 ± ")
 
 
 def test_a_baseline_that_is_best_does_not_hide_what_was_swept() -> None:
     keys = {"task": "stars", "model": "tfidf", "seed": 1}
     counted = Run("b", "finished", keys=keys, is_baseline=True, optimized_metric=METRIC, metrics={METRIC: 0.95})
     finding = board_of([*group(BETTER, model="small"), *group(WORSE), counted]).finding
-    assert finding.startswith("stars: small beats tiny by 2.7 ± ")
-    assert finding.endswith("; the best trained group is worse than the baseline tfidf by 10.0 ± 1.3 points.")
+    assert finding.startswith("stars: small is better than tiny by 2.7 ± ")
+    assert finding.endswith("; the best trained group is worse than the baseline tfidf by 10.0 ± 1.7 points.")
 
 
 def test_other_texts_or_other_metrics_cannot_be_paired() -> None:
@@ -139,25 +139,25 @@ def test_other_texts_or_other_metrics_cannot_be_paired() -> None:
         found = load(run)
         return Predictions(found.rows, found.losses, found.tokens, found.correct, str(run.keys["model"]))
 
-    one, two = by_seed(runs[:4]), by_seed(runs[4:])
+    one, two = by_unit(runs[:4]), by_unit(runs[4:])
     assert compare(one, two, METRIC, load).over_texts is not None
     assert compare(one, two, METRIC, other).over_texts is None
     named = [a_run(value, seed=seed, metric="val/macro_f1") for seed, value in enumerate(WORSE)]
-    assert compare(by_seed(named), by_seed(named), "val/macro_f1", load).over_texts is None
+    assert compare(by_unit(named), by_unit(named), "val/macro_f1", load).over_texts is None
 
 
 def test_different_seeds_are_independent_samples() -> None:
     found = compare(
-        by_seed(group(BETTER)), by_seed([a_run(v, seed=9 + s) for s, v in enumerate(WORSE)]), METRIC, nothing
+        by_unit(group(BETTER)), by_unit([a_run(v, seed=9 + s) for s, v in enumerate(WORSE)]), METRIC, nothing
     )
     assert found.over_seeds is not None
     assert found.over_seeds.p == pytest.approx(stats.ttest_ind(BETTER, WORSE, equal_var=False).pvalue)
-    three = compare(by_seed(group(BETTER)), by_seed(group(WORSE[:3])), METRIC, nothing)
+    three = compare(by_unit(group(BETTER)), by_unit(group(WORSE[:3])), METRIC, nothing)
     assert three.seeds == 3  # the fourth seed has no partner
 
 
 def test_many_comparisons_are_corrected() -> None:
-    one = compare(by_seed(group(BETTER)), by_seed(group([0.82, 0.85, 0.84, 0.82])), METRIC, nothing)
+    one = compare(by_unit(group(BETTER)), by_unit(group([0.82, 0.85, 0.84, 0.82])), METRIC, nothing)
     (alone,) = verdicts([one], falls=False)
     among = verdicts([one] * 3, falls=False)[0]
     assert alone.p == pytest.approx(one.p)
@@ -170,7 +170,7 @@ def test_a_loss_is_better_when_it_is_lower() -> None:
         *group([1.6, 1.7, 1.6, 1.65], metric="val/loss"),
     ]
     board = board_of(runs, falls=True)
-    assert board.finding == "stars: small beats tiny by 0.500 ± 0.000 in val/loss."
+    assert board.finding == "stars: small is better than tiny by 0.500 ± 0.000 in val/loss."
     assert board.verdicts[1].word == "worse"  # type: ignore[union-attr]
 
 
@@ -183,7 +183,7 @@ def test_each_key_is_compared_over_all_runs_that_differ_only_in_it() -> None:
             runs += group(values, model=model, dropout=dropout)
     board = board_of(runs)
     assert board.finding.startswith(
-        "stars: small beats tiny by 3.0 ± 0.0 points; dropout is undecided (0.1 against 0.2: 0.0"
+        "stars: small is better than tiny by 3.0 ± 0.0 points; dropout is undecided (0.1 against 0.2: 0.0"
     )
 
 
@@ -195,7 +195,7 @@ def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
         runs += group([mean + each for each in (*noise[turn:], *noise[:turn])], **{"optimizer.lr": rate})
     finding = board_of(runs).finding
     assert re.fullmatch(
-        r"stars: lr 0\.004 \(val/accuracy 0\.8006 ± 0\.0034\) beats 0\.002, 0\.001 and 0\.016 by 5\.0 ± 0\.\d "
+        r"stars: lr 0\.004 \(val/accuracy 0\.8006 ± 0\.0034\) is better than 0\.002, 0\.001 and 0\.016 by 5\.0 ± 0\.\d "
         r"points or more; it is undecided against 0\.008 "
         r"\(0\.008: 0\.\d ± 0\.\d points, about \d+ more seeds would decide\)\.",
         finding,
@@ -214,7 +214,7 @@ def test_the_row_of_a_baseline_agrees_with_the_finding_above_it() -> None:
 
 def test_two_baselines_are_compared_over_the_texts_alone() -> None:
     runs = [replace(a_run(value, model=model), is_baseline=True) for model, value in (("small", 0.85), ("tiny", 0.75))]
-    one, two = by_seed(runs[:1]), by_seed(runs[1:])
+    one, two = by_unit(runs[:1]), by_unit(runs[1:])
     (shown,) = verdicts([compare(one, two, METRIC, texts({"small": 0.85, "tiny": 0.75}))], falls=False)
     assert (shown.word, shown.value) == ("better", pytest.approx(0.1))
     (unknown,) = verdicts([compare(one, two, METRIC, nothing)], falls=False)
@@ -237,10 +237,10 @@ def test_the_interval_over_the_texts_has_the_unit_of_the_metric(name: str) -> No
         replace(a_run(0, model=model), metrics={"val/loss": loss, f"val/{name}": of(loss)})
         for model, loss in per_token.items()
     )
-    found = compare(by_seed([one]), by_seed([two]), f"val/{name}", load).over_texts
+    found = compare(by_unit([one]), by_unit([two]), f"val/{name}", load).over_texts
     assert found is not None
     assert found.estimate.value == pytest.approx(of(3.9) - of(4.0), rel=1e-3)
-    in_nats = compare(by_seed([one]), by_seed([two]), "val/loss", load).over_texts
+    in_nats = compare(by_unit([one]), by_unit([two]), "val/loss", load).over_texts
     assert in_nats is not None
     slope = (of(4.0) - of(3.9)) / 0.1
     assert found.estimate.half_width == pytest.approx(slope * in_nats.estimate.half_width, rel=0.01)
@@ -263,8 +263,8 @@ def test_the_reason_for_undecided_uses_the_same_correction_as_the_verdict() -> N
 
 
 def test_a_comparison_without_a_test_is_not_counted_as_one() -> None:
-    pair = compare(by_seed(group(BETTER, model="small")), by_seed(group(WORSE)), METRIC, nothing)
-    alone = compare(by_seed([a_run(0.9)]), by_seed([a_run(0.8)]), METRIC, nothing)
+    pair = compare(by_unit(group(BETTER, model="small")), by_unit(group(WORSE)), METRIC, nothing)
+    alone = compare(by_unit([a_run(0.9)]), by_unit([a_run(0.8)]), METRIC, nothing)
     first, *others = verdicts([pair, *[alone] * 25], falls=False)
     assert first.p == pytest.approx(pair.p)
     assert {(each.p, each.word) for each in others} == {(1.0, "undecided")}

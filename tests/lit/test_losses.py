@@ -42,11 +42,12 @@ def test_even_extreme_logits_have_probabilities(logit: float, outputs: int, dtyp
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.13])
-def test_one_logit_has_the_loss_of_two(label_smoothing: float) -> None:
+@pytest.mark.parametrize("class_weights", [None, torch.tensor([0.5, 2.0], dtype=torch.float64)], ids=["", "weighted"])
+def test_one_logit_has_the_loss_of_two(label_smoothing: float, class_weights: Tensor | None) -> None:
     logits, targets = logits_of(1), targets_of(2)
     assert_close(
-        classification_loss(logits, targets, label_smoothing=label_smoothing),
-        classification_loss(as_two(logits), targets, label_smoothing=label_smoothing),
+        classification_loss(logits, targets, class_weights, label_smoothing=label_smoothing),
+        classification_loss(as_two(logits), targets, class_weights, label_smoothing=label_smoothing),
     )
 
 

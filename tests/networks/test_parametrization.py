@@ -15,6 +15,7 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW
+from firstlight.lit.networks import build_network
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
@@ -186,3 +187,12 @@ def test_settings_without_a_meaning_are_refused(config_type: Any, options: dict[
     with pytest.raises(ValueError, match=f"^{message}"):
         config_type(parametrization="mup", **options)
     config_type(parametrization="standard", **options)  # which ignores the base width
+
+
+def test_a_fixed_size_of_the_feed_forward_layer_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    fixed = GeneratorConfig(dim=64, num_heads=2, parametrization="mup", base_dim=32, feed_forward_dim=128)
+    build_network(fixed, vocab_size=11)
+    assert "model.feed_forward_dim=128 is fixed; with model.parametrization=mup it must grow" in caplog.text
+    caplog.clear()
+    build_network(replace(fixed, feed_forward_dim=None), vocab_size=11)
+    assert not caplog.text

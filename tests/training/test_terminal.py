@@ -41,7 +41,7 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
     bar = f"trainer.enable_progress_bar={str(has_bar).lower()}"
     done = scripts.run_in_terminal("train", *names(scripts), bar, columns=columns)
     assert done.returncode == 0, done.stdout
-    assert bool(re.search(r"epoch 1/30 .*step \d/9 .*loss \d\.\d{3}", done.stdout)) == has_bar
+    assert bool(re.search(r"epoch 1 .*step \d/9 .*loss \d\.\d{3}", done.stdout)) == has_bar
     lines = rendered(done.stdout, columns)
     run = rf"logs/names/runs/{TIME}"
     assert_in_order(
@@ -119,18 +119,15 @@ def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_th
 
 
 def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Scripts, small_sample: str) -> None:
-    training = ["trainer.max_steps=1", "test=false", small_sample, "resume=auto"]  # without data or a network
+    training = ["data.source=sample", "trainer.max_steps=1", "test=false", small_sample, "resume=auto"]
     done = scripts.run("train", *QUICK, *training)
     lines = done.stdout.splitlines()
     assert "run      new  " in done.stdout
     assert "starts again" not in done.stdout  # that is said of an unfinished run
-    *before, end = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
-    assert any(lines[number].startswith("data     ") for number in before)
+    (start, end) = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
+    assert lines[start].startswith("data     ")
     assert lines[end] == "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
     assert lines[end + 1].startswith("The run is in ")
-    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
-    assert record["data"]["source"] == "sample"
-    assert not any(name.startswith("test/") for name in record["metrics"])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from firstlight import spelling
 from firstlight.config.checks import check, check_accelerator
 from firstlight.config.messages import explained, known_keys, nearest_keys
 from firstlight.config.schema import register_schemas
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME, groups
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
@@ -70,6 +70,8 @@ def main() -> None:
             config = composed(app, overrides, is_sweep=asked.multirun)
             context = HydraContext(app.config_loader, Callbacks(config))
             if config.hydra.mode is RunMode.MULTIRUN:
+                if asked.doctor:
+                    raise UserError("--doctor examines one run; leave out -m and lists of values")
                 sweep(config, context)
                 return
             check_run(config)
@@ -77,6 +79,11 @@ def main() -> None:
                 show_single_plan(config)
                 return
             check_accelerator(config.trainer)
+            if asked.doctor:
+                from firstlight.training.doctor import report
+
+                report(config)
+                return
             context.callbacks.on_run_start(config=config, config_name=CONFIG_NAME)
             ended = run_job(train_run, config, "hydra.run.dir", job_subdir_key=None, hydra_context=context)
             context.callbacks.on_run_end(config=config, config_name=CONFIG_NAME, job_return=ended)
@@ -90,6 +97,7 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
     """
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
+    parser.add_argument("--doctor", action="store_true")
     asked, unknown = parser.parse_known_intermixed_args(list(arguments))
     for option in unknown:
         _refuse(option)
@@ -147,11 +155,16 @@ def answer(asked: argparse.Namespace, overrides: list[str]) -> None:
 def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
     """Return the configuration with the node `hydra`, whose mode says whether it is a run or a sweep.
 
-    Raises ConfigCompositionException for several values of a key in a single run.
+    Raises ConfigCompositionException for several values of a key in a single run, and UserError for a plus before a
+    group, with which Hydra's answers mislead.
     """
     if is_sweep:
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
     typed = OverridesParser.create().parse_overrides(overrides)
+    for each in typed:
+        if each.is_add() and each.key_or_group in groups():
+            line = str(each.input_line)
+            raise UserError(f"{line}: a group needs no plus; write {line.lstrip('+')}")
     has_lists = any(each.is_sweep_override() for each in typed)
     mode = RunMode.MULTIRUN if is_sweep or has_lists else RunMode.RUN
     config: DictConfig = app.compose_config(

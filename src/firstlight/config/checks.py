@@ -34,6 +34,7 @@ COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotu
 def check(config: DictConfig) -> None:
     """Raise UserError for an unknown key, a wrong type or an impossible combination."""
     check_keys(config)
+    check_callbacks(config)
     check_values(config)
     check_targets(config)
     check_written_once(config)
@@ -51,10 +52,8 @@ def check(config: DictConfig) -> None:
 def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:
     """Return the checked configuration of a task with other data, for commands that only use its data.
 
-    Raises UserError for a task that does not exist, an option that its data does not have, and missing data.
+    task: an existing task. Raises UserError for an option that its data does not have, and for missing data.
     """
-    if task not in (names := config_files.choices("task")):
-        raise UserError(f"--task {task}: this task does not exist; there are {', '.join(names)}")
     with explained():
         config = compose([f"task={task}"], with_hydra=True)
         for name in changes.given():
@@ -80,6 +79,14 @@ def check_keys(config: DictConfig) -> None:
                 siblings = {f"{path}.{name}" if path else name for name in known}
                 others = siblings | {each for each in flat_keys(config) if each.rpartition(".")[0] != path}
                 raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, others)}")
+
+
+def check_callbacks(config: DictConfig) -> None:
+    """Raise UserError for a callback or logger that is neither null nor a node with `_target_`."""
+    for group in ("callbacks", "logger"):
+        for name, node in (config[group] or {}).items():
+            if node and not (OmegaConf.is_dict(node) and "_target_" in node):
+                raise UserError(f"{group}.{name}={node} names no class; set {group}.{name}._target_, or null for none")
 
 
 def check_values(config: DictConfig) -> None:

@@ -56,6 +56,10 @@ class RootConfig:
     context_length: int = TransformerConfig.context_length
     """Largest number of tokens that the network reads at once; longer texts are cut (data.truncation) or divided."""
 
+    epochs: int = 10
+    """Number of passes over the training data, unless trainer.max_epochs or trainer.max_steps sets the length."""
+    min_steps: int = 300
+    """Least number of steps: where epochs has fewer, since the data is small, more epochs are trained."""
     seed: int = 1
     """Seed of the initial weights, the order of the batches and dropout; the same seed repeats the run exactly."""
     tags: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,11 @@ from torch import Tensor, nn
 
 from firstlight.lit.losses import two_logits
 
-Teacher = Callable[[Any], Tensor]  # a batch -> the log probabilities of its targets, (targets, classes), no gradient
+
+class Teacher(Protocol):
+    """Function from a batch to the log probabilities of its targets, (targets, classes), without a gradient."""
+
+    def __call__(self, batch: Any) -> Tensor: ...
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def classification_loss(
         logits: (batch, classes); or (batch, 1), the logit of the second of two classes, as in the post on a review
             classifier (May 2022).
         targets: The true classes, (batch,), int.
-        class_weights: The weight of each class in the mean, (classes,).
+        class_weights: The weight of each class in the mean, (classes,): that of the true class of a text, also with
+            smoothing. torch's cross entropy weights the smoothed share of each class with its own weight instead.
         label_smoothing: The share of every target that is spread evenly over all classes (Szegedy et al. 2016).
         ordinal_smoothing: For ordered classes, such as stars. A class at distance d from the true one gets
             exp(-d / ordinal_smoothing) of its share (Díaz & Marathe 2019). 0 disables it.
@@ -69,7 +70,12 @@ def classification_loss(
         >>> classification_loss(torch.zeros(3, 5), torch.tensor([0, 4, 2]), label_smoothing=0.1)  # ln 5
         tensor(1.6094)
     """
-    if loss is None and ordinal_smoothing == 0 and logits.shape[1] > 1:
+    if (
+        loss is None
+        and ordinal_smoothing == 0
+        and logits.shape[1] > 1
+        and (class_weights is None or not label_smoothing)
+    ):
         return F.cross_entropy(logits, targets, weight=class_weights, label_smoothing=label_smoothing)
     num_classes = max(2, logits.shape[1])
     shares = soft_targets(num_classes, label_smoothing, ordinal_smoothing).to(logits)[targets]  # (batch, classes)

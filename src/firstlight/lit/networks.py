@@ -1,6 +1,7 @@
 """Construction of networks from their options."""
 
 import inspect
+import logging
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pkgutil import resolve_name
@@ -13,6 +14,7 @@ from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.tokenizers import UNKNOWN_ID
 
+log = logging.getLogger(__name__)
 OF_SOME_NETWORKS = {  # arguments that not every network has: the option that requires each, and what to do without it
     "both_orders": ("data.both_orders=true", "use a transformer, or set data.both_orders=false"),
     "choices": ("data.choice_columns", "use a transformer"),
@@ -45,6 +47,11 @@ def build_network(
     """
     if not isinstance(config, TransformerConfig):
         raise TypeError(f"{type(config).__name__} does not describe a network; pass a TransformerConfig")
+    if config.width_multiplier != 1 and config.feed_forward_dim is not None:
+        log.warning(
+            "model.feed_forward_dim=%d is fixed; with model.parametrization=mup it must grow with model.dim",
+            config.feed_forward_dim,
+        )
     sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
     outputs = 1 if choices else num_outputs(num_classes)
     sizes |= {"num_outputs": outputs, "unknown_id": UNKNOWN_ID, "num_features": num_features}

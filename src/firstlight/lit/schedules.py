@@ -29,15 +29,24 @@ def total_steps(trainer: Trainer) -> int:
     data = data_of_fit(trainer)
     if not isinstance(data, LightningDataModule):
         return int(trainer.estimated_stepping_batches)
-    loader = data.train_dataloader()
-    batches = batches_per_epoch(len(loader), trainer.limit_train_batches)
+    return steps_of(trainer, len(data.train_dataloader()))
+
+
+def steps_of(trainer: Any, num_batches: int) -> int:
+    """Return the number of optimizer steps of a complete run.
+
+    trainer: a Trainer, or its options; num_batches: those of an epoch.
+    """
+    if trainer.max_epochs in (None, -1):
+        return trainer.max_steps
+    batches = batches_per_epoch(num_batches, trainer.limit_train_batches)
     steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
     return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
 
 
 def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
     """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
-    return cosine(optimizer, total_steps, warmup_steps=min(100, total_steps // 10))
+    return cosine(optimizer, total_steps, warmup_steps=None)
 
 
 def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
@@ -63,14 +72,15 @@ def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -
 
 
 def cosine(
-    optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
+    optimizer: Optimizer, total_steps: int, *, warmup_steps: int | None = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
     """Return a schedule with a linear warm-up, then a decay by half a cosine (Loshchilov & Hutter 2017).
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
         total_steps: The number of steps of the complete training.
-        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        warmup_steps: The number of steps in which the rate rises linearly from 0. None: a tenth of all steps, at most
+            100.
         final_fraction: The final rate as a fraction of the optimizer's rate.
 
     Returns:
@@ -98,14 +108,15 @@ def cosine(
 
 
 def linear(
-    optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
+    optimizer: Optimizer, total_steps: int, *, warmup_steps: int | None = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
     """Return a schedule with a linear warm-up, then a linear decay.
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
         total_steps: The number of steps of the complete training.
-        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        warmup_steps: The number of steps in which the rate rises linearly from 0. None: a tenth of all steps, at most
+            100.
         final_fraction: The final rate as a fraction of the optimizer's rate.
 
     Returns:
@@ -127,7 +138,7 @@ def warmup_stable_decay(
     optimizer: Optimizer,
     total_steps: int,
     *,
-    warmup_steps: int = 0,
+    warmup_steps: int | None = 0,
     decay_fraction: float = 0.2,
     final_fraction: float = 0.0,
 ) -> LRScheduler:
@@ -138,7 +149,8 @@ def warmup_stable_decay(
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
         total_steps: The number of steps of the complete training.
-        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        warmup_steps: The number of steps in which the rate rises linearly from 0. None: a tenth of all steps, at most
+            100.
         decay_fraction: The share of the steps after the warm-up in which the rate decays, above 0 and at most 1.
         final_fraction: The final rate as a fraction of the optimizer's rate.
 
@@ -284,14 +296,14 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 
 
 def _scheduler(
-    optimizer: Optimizer, total_steps: int, warmup_steps: int, decay: Callable[[float], float]
+    optimizer: Optimizer, total_steps: int, warmup_steps: int | None, decay: Callable[[float], float]
 ) -> LRScheduler:
     """Return a schedule whose rate rises until step `warmup_steps` and then follows decay(progress from 0 to 1)."""
-    warmup_steps = min(warmup_steps, total_steps - 1)
+    rising = min(100, total_steps // 10) if warmup_steps is None else min(warmup_steps, total_steps - 1)
 
     def factor(step: int) -> float:
-        if step < warmup_steps:
-            return (step + 1) / (warmup_steps + 1)
-        return decay(min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps)))
+        if step < rising:
+            return (step + 1) / (rising + 1)
+        return decay(min(1.0, (step - rising) / max(1, total_steps - rising)))
 
     return LambdaLR(optimizer, factor)

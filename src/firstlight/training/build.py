@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import math
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.callbacks.torch_metric import TorchMetric
+from firstlight.data.batches import batches_per_epoch
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
@@ -92,7 +94,8 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     teacher = set_teacher(config, kind, module, data)
     if resumed_metadata is not None:
         refuse_other_teacher(teacher, resumed_metadata.get("teacher"))
-    metadata = {**metadata_of(data, kind.name, values), "task": task}
+    epochs = number_of_epochs(config, data)
+    metadata = {**metadata_of(data, kind.name, values), "task": task, "max_epochs": epochs}
     if teacher is not None:
         metadata["teacher"] = teacher
     if isinstance(module, Training):
@@ -102,7 +105,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     columns = columns_of_choices(data, task, kind)
     for logger in loggers:
         logger.log_hyperparams({**values, **columns})
-    trainer = build_trainer(config, build_callbacks(config, kind), loggers, metadata)
+    trainer = build_trainer(config, epochs, build_callbacks(config, kind), loggers, metadata)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(kind, data, module, trainer, history, teacher)
@@ -261,14 +264,32 @@ def columns_of_choices(data: TableData, task: str, kind: Kind) -> dict[str, Any]
     }
 
 
+def number_of_epochs(config: DictConfig, data: TableData) -> int:
+    """Return trainer.max_epochs. Where it is null, return -1 for a run of trainer.max_steps, otherwise config.epochs.
+
+    The training of a small file has more than config.epochs, so that it has config.min_steps.
+    """
+    trainer = config.trainer
+    if trainer.max_epochs is not None or trainer.max_steps != -1:
+        return -1 if trainer.max_epochs is None else trainer.max_epochs
+    batches = batches_per_epoch(len(data.train_dataloader()), trainer.limit_train_batches)
+    steps = math.ceil(batches / trainer.accumulate_grad_batches)
+    return max(config.epochs, math.ceil(config.min_steps / max(steps, 1)))
+
+
 def build_trainer(
-    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], metadata: dict[str, Any]
+    config: DictConfig, epochs: int, callbacks: list[Callback], loggers: list[Logger], metadata: dict[str, Any]
 ) -> Trainer:
-    """Return Lightning's Trainer, which replaces a checkpoint only by a complete one."""
+    """Return Lightning's Trainer for a number of epochs. It replaces a checkpoint only by a complete one."""
+    every = config.trainer.check_val_every_n_epoch
+    if every == 1 and config.trainer.max_epochs is None and epochs > config.epochs:
+        every = epochs // config.epochs  # as many validations as config.epochs would have
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,
         **unprofiled,
+        max_epochs=epochs,
+        check_val_every_n_epoch=every,
         callbacks=callbacks,
         logger=loggers,
         plugins=[AtomicCheckpointIO(metadata)],

@@ -94,17 +94,19 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
 
 
 def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
-    """Raise UserError if a run has reached trainer.max_steps or trainer.max_epochs."""
+    """Raise UserError if a run has reached trainer.max_steps, trainer.max_epochs or epochs."""
     try:
         start = Found(folder.last_checkpoint, open_checkpoint(folder.last_checkpoint))
     except DamagedCheckpoint:
         return  # newest_checkpoint reports it
     for key, done in (("max_steps", start.step), ("max_epochs", start.epochs_done)):
-        limit = config.trainer.get(key)
+        limit, name = config.trainer.get(key), f"trainer.{key}"
+        if limit is None and config.epochs == start.metadata["config"].get("epochs"):
+            limit, name = start.metadata.get(key, -1), "epochs"
         if limit is not None and 0 <= limit <= done:
             raise UserError(
-                f"trainer.{key}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}; "
-                f"raise trainer.{key} to train it further"
+                f"{name}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}; "
+                f"raise {name} to train it further"
             )
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import NamedTuple
 
 from firstlight.choices import listed
-from firstlight.lab.reports.boards import Board, Group, short_name
+from firstlight.lab.reports.boards import Board, Group, board_of, short_name
 from firstlight.lab.reports.fronts import front_sentence
 from firstlight.lab.reports.text import amount, spread_text
 from firstlight.lab.reports.verdicts import (
@@ -13,13 +14,15 @@ from firstlight.lab.reports.verdicts import (
     Comparison,
     Load,
     Verdict,
-    by_seed,
+    by_unit,
     compare,
     difference_text,
     verdicts,
 )
 from firstlight.runs.summary import SEED, Run, Value, shown
 
+WORK = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOP"}
+UNEQUAL = 1.1  # times the work of the other side, from which a comparison says so
 MOST_VALUES = 12  # of a key that are compared with the best one
 MOST_CLAUSES = 5
 MOST_NAMED = 2  # values of a key with their own differences
@@ -30,6 +33,9 @@ MOST_GROUPS = 30  # that are compared with the best one, because each comparison
 def judged(board: Board, load: Load, reference: int | None = None, most: int | None = MOST_GROUPS) -> Board:
     """Return the board with its finding and with the verdicts on its groups.
 
+    The finding does not depend on the keys of the groups. Groups that are the values of one key of the sweep have its
+    verdicts, which are estimated from all pairs of runs.
+
     load: returns the saved predictions of a run, or None. reference: the place of the group with which the others are
     compared; None: the best that has several seeds, since one seed may be lucky. most: the number of groups, from the
     best, that are compared; None: all.
@@ -37,16 +43,26 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     counted = [place for place, group in enumerate(board.groups) if group.counted]
     if not counted or board.metric is None:
         return board
-    place = _reference(board.groups) if reference is None else reference
-    others = [each for each in counted[:most] if each != place]
-    base = board.groups[place]
-    draws = max(DRAWS, DRAWS_PER_TEST * len(others))
-    compared = [_against(board.groups[each], base, board.metric, load, draws) for each in others]
-    found = verdicts(compared, falls=board.falls)
-    by_place = dict(zip(others, found, strict=True))
+    whole = board
+    if set(board.keys) != set(board.swept):
+        whole = board_of(board.runs, lambda _: board.falls, board.metric, note=board.note)
+    effects, against = effects_of(whole, load)
+    values = {place: shown(board.groups[place].keys.get(board.keys[0])) if board.keys else "" for place in counted}
+    of_key = [effect for effect in effects if board.keys == (effect.key,)]
+    by_value = {shown(effect.other): effect.verdict.reversed() for effect in of_key}
+    best = [place for place in counted if of_key and values[place] == shown(of_key[0].best)]
+    if reference is None and best and len(by_value) == len(counted) - 1:
+        place = best[0]
+        by_place = {each: by_value[values[each]] for each in counted if each != place}
+    else:
+        place = _reference(board.groups) if reference is None else reference
+        others = [each for each in counted[:most] if each != place]
+        draws = max(DRAWS, DRAWS_PER_TEST * len(others))
+        compared = [_against(board, board.groups[each], board.groups[place], load, draws) for each in others]
+        by_place = dict(zip(others, verdicts(compared, falls=board.falls), strict=True))
     return replace(
         board,
-        finding=finding(board, load),
+        finding=finding(whole, effects, against),
         reference=place,
         verdicts=tuple(by_place.get(each) for each in range(len(board.groups))),
     )
@@ -59,14 +75,33 @@ class Effect(NamedTuple):
     best: Value
     other: Value
     verdict: Verdict
+    work: str  # how much more tokens, parameters or operations one of them had; "" if they are equal
 
 
-def finding(board: Board, load: Load) -> str:
-    """Return the result of a board as a sentence; "" if no run is counted.
+def effects_of(board: Board, load: Load) -> tuple[list[Effect], list[tuple[Group, Verdict]]]:
+    """Return the effects of all swept keys, and the verdicts on the best trained group against each baseline.
 
     The best value of each key is that of the best trained group that has several seeds. It is compared with each other
     value over the runs that are equal in all other keys and the seed. All comparisons are corrected together.
     """
+    counted = [group for group in board.groups if group.counted]
+    trained = [group for group in counted if not _is_baseline(group)]
+    if not trained or board.front is not None:
+        return [], []
+    baselines = [group for group in counted if _is_baseline(group)]
+    best = trained[_reference(trained)]
+    pairs = [(key, *pair) for key in board.swept for pair in _compared(board, best, trained, key, load)]
+    against = [_against(board, best, group, load) for group in baselines]
+    found = verdicts([comparison for *_, comparison in pairs] + against, falls=board.falls)
+    effects = [
+        Effect(key, best.keys.get(key), other, verdict, work)
+        for (key, other, work, _), verdict in zip(pairs, found, strict=False)
+    ]
+    return effects, list(zip(baselines, found[len(effects) :], strict=True))
+
+
+def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Group, Verdict]]) -> str:
+    """Return the result of a board as a sentence; "" if no run is counted. effects, against: those of the board."""
     counted = [group for group in board.groups if group.counted]
     if not counted or board.metric is None:
         return ""
@@ -75,24 +110,14 @@ def finding(board: Board, load: Load) -> str:
         first, last = (" and ".join(map(amount, board.front.values(run))) for run in ends)
         return f"{board.name}: {front_sentence(board.front)}" + (f", from {first} to {last}." if first != last else ".")
     trained = [group for group in counted if not _is_baseline(group)]
-    baselines = [group for group in counted if _is_baseline(group)] if trained else []
     best = trained[_reference(trained)] if trained else counted[0]
-    keys = [key for key in board.swept if key in board.keys]
-    compared = [(key, *each) for key in keys for each in _compared(board, best, trained, key, load)]
-    against = [_against(best, group, board.metric, load) for group in baselines]
-    found = verdicts([comparison for _, _, comparison in compared] + against, falls=board.falls)
-    effects = [
-        Effect(key, best.keys.get(key), other, verdict)
-        for (key, other, _), verdict in zip(compared, found, strict=False)
-    ]
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
         of_key = [effect for effect in effects if effect.key == key]
         is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
-        mean = spread_text(best.spreads.get(board.metric)) if len(keys) == 1 and is_of_numbers else ""
-        clauses.append(_clause(of_key, board.metric, mean))
-    for group, verdict in zip(baselines, found[len(effects) :], strict=True):
-        clauses.append(_against_baseline(group, verdict, board.metric))
+        is_alone = len(board.swept) == 1 and is_of_numbers
+        clauses.append(_clause(of_key, board.metric, spread_text(best.spreads.get(board.metric)) if is_alone else ""))
+    clauses += [_against_baseline(group, verdict, board.metric) for group, verdict in against]
     if not clauses:
         return _alone(best, board, is_only=len(counted) == 1)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
@@ -109,22 +134,34 @@ def _is_baseline(group: Group) -> bool:
     return all(run.is_baseline for run in group.counted)
 
 
-def _against(best: Group, other: Group, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
-    return compare(by_seed(best.counted), by_seed(other.counted), metric, load, draws)
+def _against(board: Board, best: Group, other: Group, load: Load, draws: int = DRAWS) -> Comparison:
+    hidden = [key for key in board.swept if key not in board.keys]
+    one, two = (by_unit(group.counted, hidden) for group in (best, other))
+    return compare(one, two, board.metric or "", load, draws)
 
 
 def _compared(
     board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load
-) -> Iterator[tuple[Value, Comparison]]:
-    """Yield the other values of a key with their comparison with the best group's value."""
+) -> Iterator[tuple[Value, str, Comparison]]:
+    """Yield the other values of a key with the difference in work, and the comparison with the best group's value."""
     runs = [run for group in trained for run in group.counted]
-    best = shown(best_group.keys.get(key))
+    best, rest = shown(best_group.keys.get(key)), [each for each in board.swept if each != key]
     others = dict.fromkeys(shown(group.keys.get(key)) for group in trained)
     others.pop(best, None)
     for other in list(others)[:MOST_VALUES]:
         first, second = _matched(runs, key, best, other, board)
         if first:
-            yield second[0].keys.get(key), compare(by_seed(first), by_seed(second), board.metric or "", load)
+            comparison = compare(by_unit(first, rest), by_unit(second, rest), board.metric or "", load)
+            yield second[0].keys.get(key), _more_work(first, second), comparison
+
+
+def _more_work(first: Sequence[Run], second: Sequence[Run]) -> str:
+    """Return how many times the tokens, parameters or operations the first runs had; "" if they are about equal."""
+    for name, noun in WORK.items():
+        one, two = ([number for run in runs if (number := getattr(run, name))] for runs in (first, second))
+        if one and two and not 1 / UNEQUAL < (ratio := fmean(one) / fmean(two)) < UNEQUAL:
+            return f"with {ratio:.2g} times the {noun}"
+    return ""
 
 
 def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) -> tuple[list[Run], list[Run]]:
@@ -147,7 +184,7 @@ def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) ->
 
 
 def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
-    """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`.
+    """Return what the comparisons of a key say, such as `small is better than tiny by 1.9 ± 0.6 points`.
 
     mean: of the best value with its interval, where it is a number among several and no other key varies; "" elsewhere.
     """
@@ -156,12 +193,15 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
         [effect for effect in effects if effect.verdict.word == word] for word in ("better", "worse", "undecided")
     )
     best = _named(key, effects[0].best) + (f" ({metric} {mean})" if mean else "")
-    parts = [f"{best} beats {_beaten(won, metric)}"] if won else []
+    parts = [f"{best} is better than {_worse(won, metric)}"] if won else []
     for each in lost:
-        parts.append(f"{_named(key, each.other)} beats {_named(key, each.best)} by {_size(each.verdict, metric)}")
+        size = _size(each.verdict, metric)
+        parts.append(f"{_named(key, each.other)} is better than {_named(key, each.best)} by {size}")
     if undecided:
         start = "" if won else f"{shown(effects[0].best)} against "
-        named = [f"{start}{shown(each.other)}: {_size(each.verdict, metric)}" for each in undecided[:MOST_NAMED]]
+        named = [
+            f"{start}{shown(each.other)}: {_size(each.verdict, metric, each.work)}" for each in undecided[:MOST_NAMED]
+        ]
         more = [f"{len(undecided) - MOST_NAMED} more"] if len(undecided) > MOST_NAMED else []
         values = listed([shown(each.other) for each in undecided], "and")
         alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
@@ -169,19 +209,21 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
     return "; ".join(parts)
 
 
-def _beaten(won: Sequence[Effect], metric: str) -> str:
-    """Return the values that the best one beats, with each difference, or with the smallest of many."""
+def _worse(won: Sequence[Effect], metric: str) -> str:
+    """Return the values that are worse than the best one, with each difference, or with the smallest of many."""
     if len(won) <= MOST_NAMED:
-        return ", and ".join(f"{shown(each.other)} by {_size(each.verdict, metric)}" for each in won)
+        return ", and ".join(f"{shown(each.other)} by {_size(each.verdict, metric, each.work)}" for each in won)
     smallest = min((each.verdict for each in won), key=lambda verdict: abs(verdict.value))
-    return f"{listed([shown(each.other) for each in won], 'and')} by {_size(smallest, metric)} or more"
+    work = next((f", {each.work}" for each in won if each.work), "")
+    return f"{listed([shown(each.other) for each in won], 'and')} by {_size(smallest, metric)} or more{work}"
 
 
-def _size(verdict: Verdict, metric: str) -> str:
-    """Return a difference, and why it is undecided if it is."""
+def _size(verdict: Verdict, metric: str, work: str = "") -> str:
+    """Return a difference, what makes its two sides unequal, and why it is undecided if it is."""
     size = difference_text(verdict.value, verdict.half_width, metric)
     size = size if size.endswith("points") else f"{size} in {metric}"
-    return f"{size}, {verdict.why}" if verdict.why and verdict.word == "undecided" else size
+    why = verdict.why if verdict.word == "undecided" else ""
+    return ", ".join(filter(None, (size, work, why)))
 
 
 def _last(key: str) -> str:

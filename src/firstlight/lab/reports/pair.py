@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from firstlight.lab.reports.boards import Direction, notes_of
 from firstlight.lab.reports.tables import Section, Table
 from firstlight.lab.reports.text import duration
-from firstlight.lab.reports.verdicts import LEVEL, Load, by_seed, difference_text, over_texts
+from firstlight.lab.reports.verdicts import LEVEL, Load, by_unit, difference_text, over_texts
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import Run, Value, number, shown
 
@@ -78,7 +78,7 @@ def _result(runs: Runs, load: Load, metric: str, *, is_falling: bool) -> list[st
     if value == 0:
         return [f"{A} and {B} have the same {metric}, {named}."]
     word = "better" if (value < 0) == is_falling else "worse"
-    difference = over_texts(by_seed([second]), by_seed([first]), metric, load)
+    difference = over_texts(by_unit([second]), by_unit([first]), metric, load)
     if difference is None:
         return [f"{B} is {word} than {A}: {metric} is {named}. Whether the texts show a difference cannot be tested."]
     size = difference_text(value, difference.estimate.half_width, metric)

@@ -82,11 +82,25 @@ def _finite(values: Sequence[float]) -> np.ndarray:
 class Difference:
     """The difference first − second with its confidence interval, and the two-sided p-value of no difference.
 
-    p: 1 if the values cannot tell, such as those of one seed.
+    p: 1 if the values cannot tell, such as those of one seed. freedom: the degrees of freedom of Student's t; infinite
+    for a bootstrap, whose percentiles are scaled like those of a normal distribution.
     """
 
     estimate: Estimate
     p: float
+    freedom: float = math.inf
+
+    def half_width(self, level: float) -> float:
+        """Return half of the length of the interval at another level than 0.05, such as one that Holm's method uses."""
+        return self.standard_error * self._quantile(level)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the difference."""
+        return self.estimate.half_width / self._quantile(LEVEL)
+
+    def _quantile(self, level: float) -> float:
+        return float(ndtri(1 - level / 2) if math.isinf(self.freedom) else stdtrit(self.freedom, 1 - level / 2))
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
@@ -143,18 +157,26 @@ def _resampled(sums: np.ndarray, sizes: np.ndarray, draws: int, generator: np.ra
     return np.concatenate(found)
 
 
-def paired_seeds(first: Sequence[float], second: Sequence[float]) -> Difference:
-    """Return the difference of two means over the same seeds with Student's paired t test.
+def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequence[int] | None = None) -> Difference:
+    """Return the difference of two means over pairs of runs with Student's t test.
 
-    first, second: (seeds,) the results of the two settings; equal places have equal seeds. One seed decides nothing:
-    its interval is infinite and p is 1. Raises ValueError if the lengths differ or are 0.
+    first, second: (pairs,) the results of the two settings; equal places have the same seed and the same other
+    settings. blocks: (pairs,) the number of the other settings of each pair; None: all are equal. The difference may
+    depend on the other settings, so its variance is that within the blocks, with pairs − blocks degrees of freedom: the
+    main effect of a factorial experiment (Box, Hunter & Hunter 2005, chapter 5). Without a block of two pairs, the
+    interval is infinite and p is 1. Raises ValueError if the lengths differ or are 0.
     """
     one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
     differences = _without_rounding_errors(one, two)
-    estimate = mean_interval(differences.tolist())
-    if estimate.count == 1:
-        return Difference(estimate, 1.0)
-    return Difference(estimate, _p_of(estimate.value, differences.std(ddof=1) / math.sqrt(len(one)), len(one) - 1))
+    number = np.unique(np.zeros(len(one)) if blocks is None else np.asarray(blocks), return_inverse=True)[1]
+    sizes = np.bincount(number)
+    value, freedom = float(differences.mean()), len(one) - len(sizes)
+    if freedom == 0:
+        return Difference(Estimate(value, -math.inf, math.inf, len(one)), 1.0)
+    within = differences - (np.bincount(number, differences) / sizes)[number]
+    error = math.sqrt(float(within @ within) / freedom / len(one))
+    half = float(stdtrit(freedom, LIMITS[1])) * error
+    return Difference(Estimate(value, value - half, value + half, len(one)), _p_of(value, error, freedom), freedom)
 
 
 def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
@@ -181,7 +203,8 @@ def unpaired_seeds(first: Sequence[float], second: Sequence[float]) -> Differenc
         return Difference(Estimate(value, value, value, count), float(value == 0))
     freedom = variance**2 / (parts[0] ** 2 / (len(one) - 1) + parts[1] ** 2 / (len(two) - 1))
     half = float(stdtrit(freedom, LIMITS[1])) * math.sqrt(variance)
-    return Difference(Estimate(value, value - half, value + half, count), _p_of(value, math.sqrt(variance), freedom))
+    interval = Estimate(value, value - half, value + half, count)
+    return Difference(interval, _p_of(value, math.sqrt(variance), freedom), freedom)
 
 
 def _p_of(value: float, error: float, freedom: float) -> float:

@@ -23,7 +23,8 @@ DRAWS = 4000  # of a bootstrap; the smallest p-value is then 0.00025
 SHARES = ("accuracy", "macro_f1")  # metrics in points of a hundred
 
 Load = Callable[[Run], "Predictions | None"]
-BySeed = Mapping[str, Sequence[Run]]
+Unit = tuple[tuple[str, ...], str]  # the values of the other swept keys, and the seed
+Units = Mapping[Unit, Sequence[Run]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Comparison:
 
     value: the mean of the first minus that of the second. over_seeds, over_texts: the tests; None if there are fewer
     than two seeds, or no saved predictions of the same texts. deviation: of the differences of pairs, None if unknown.
-    has_seeds: whether a seed changes one of the results, which is not the case for two baselines.
+    seeds: the number of pairs; cells: the number of other settings with which they were trained. has_seeds: whether a
+    seed changes one of the results, which is not the case for two baselines.
     """
 
     value: float
@@ -40,6 +42,7 @@ class Comparison:
     over_texts: "Difference | None"
     deviation: float | None
     seeds: int
+    cells: int = 1
     has_seeds: bool = True
 
     @property
@@ -54,18 +57,18 @@ class Comparison:
         """The larger p-value of both tests, so that both must agree. 1 without a test that is required."""
         return max((each.p for each in self.tests), default=1.0)
 
-    @property
-    def half_width(self) -> float | None:
-        """Half of the wider interval of both tests; None without a test that is required."""
-        return max((each.estimate.half_width for each in self.tests), default=None)
+    def half_width(self, level: float) -> float | None:
+        """Return half of the wider interval of both tests at a level; None without a test that is required."""
+        return max((each.half_width(level) for each in self.tests), default=None)
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The answer of a comparison: better, worse or undecided, and why it is undecided.
 
-    value: the first setting minus the second. p: corrected for all comparisons of the table. more_seeds: about how many
-    more seeds would decide; None if that is not known.
+    value: the first setting minus the second. half_width: of its interval at the level at which the comparison was
+    tested, so that a decided interval excludes 0. p: corrected for all comparisons of the table. more_seeds: about how
+    many more seeds would decide; None if that is not known.
     """
 
     word: str
@@ -75,56 +78,74 @@ class Verdict:
     more_seeds: int | None = None
     why: str = ""
 
+    def reversed(self) -> "Verdict":
+        """Return the verdict on the second setting against the first."""
+        word = {"better": "worse", "worse": "better"}.get(self.word, self.word)
+        return replace(self, word=word, value=-self.value)
 
-def by_seed(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Return the runs of each seed."""
-    found: dict[str, list[Run]] = {}
+
+def by_unit(runs: Sequence[Run], keys: Sequence[str] = ()) -> dict[Unit, list[Run]]:
+    """Return the runs of each seed and each combination of the values of some keys, the cells of the sweep."""
+    found: dict[Unit, list[Run]] = {}
     for run in runs:
-        found.setdefault(shown(run.keys.get(SEED)), []).append(run)
+        cell = tuple(shown(run.keys.get(key)) for key in keys)
+        found.setdefault((cell, shown(run.keys.get(SEED))), []).append(run)
     return found
 
 
-def compare(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
-    """Return the comparison of two settings. first, second: their counted runs by seed. draws: of a bootstrap.
+def compare(first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
+    """Return the comparison of two settings. first, second: their counted runs by unit. draws: of a bootstrap.
 
-    Equal seeds are paired. Two settings without two common seeds are compared as independent samples. A baseline that
-    counts has one result for every seed. Two baselines are compared over the texts only.
+    Runs with the same seed and equal other keys are paired, and the other keys are blocks, so that the effect of a key
+    is estimated from all pairs of a sweep. Two settings without two common units are compared as independent samples. A
+    baseline that counts has one result for every unit. Two baselines are compared over the texts only.
     """
     if _is_without_seed(second) and not _is_without_seed(first):
-        second = {seed: next(iter(second.values())) for seed in first}
+        second = dict.fromkeys(first, next(iter(second.values())))
     elif _is_without_seed(first) and not _is_without_seed(second):
-        first = {seed: next(iter(first.values())) for seed in second}
-    common = [seed for seed in first if seed in second]
+        first = dict.fromkeys(second, next(iter(first.values())))
+    common = [unit for unit in first if unit in second]
     if len(common) >= 2 or (common and min(len(first), len(second)) < 2):
-        first, second = {seed: first[seed] for seed in common}, {seed: second[seed] for seed in common}
+        first, second = {unit: first[unit] for unit in common}, {unit: second[unit] for unit in common}
     one, two = ([fmean(run.metrics[metric] for run in runs) for runs in each.values()] for each in (first, second))
-    over_seeds, deviation = _over_seeds(one, two, is_paired=first.keys() == second.keys())
+    cells = list(dict.fromkeys(cell for cell, _ in first))
+    blocks = [cells.index(cell) for cell, _ in first] if first.keys() == second.keys() else None
+    over_seeds, deviation = _over_seeds(one, two, blocks)
     return Comparison(
         over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
         over_seeds,
         over_texts(first, second, metric, load, draws),
         deviation,
         min(len(one), len(two)),
+        len(cells),
         has_seeds=not (_is_without_seed(first) and _is_without_seed(second)),
     )
 
 
-def _is_without_seed(runs: BySeed) -> bool:
+def _is_without_seed(runs: Units) -> bool:
     return all(run.is_baseline for each in runs.values() for run in each)
 
 
-def _over_seeds(one: list[float], two: list[float], *, is_paired: bool) -> "tuple[Difference | None, float | None]":
-    """Return the test over seeds and the deviation of the differences; None for both with fewer than two seeds."""
+def _over_seeds(
+    one: list[float], two: list[float], blocks: list[int] | None
+) -> "tuple[Difference | None, float | None]":
+    """Return the test over seeds and the deviation of the differences; None for both with fewer than two seeds.
+
+    blocks: the number of the cell of each pair; None: the results are not paired.
+    """
     if min(len(one), len(two)) < 2:
         return None, None
     from firstlight.lab.reports.significance import paired_seeds, unpaired_seeds  # imports NumPy
 
-    if is_paired:
-        return paired_seeds(one, two), stdev(a - b for a, b in zip(one, two, strict=True))
-    return unpaired_seeds(one, two), math.hypot(stdev(one), stdev(two))
+    if blocks is None:
+        return unpaired_seeds(one, two), math.hypot(stdev(one), stdev(two))
+    if len(one) == len(set(blocks)):
+        return None, None
+    found = paired_seeds(one, two, blocks)
+    return found, found.standard_error * math.sqrt(len(one))
 
 
-def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
+def over_texts(first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
     """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise.
 
     The estimate has the unit of the metric.
@@ -169,19 +190,27 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
 
     corrected = holm([each.p for each in tested])
     undecided = sum(p >= LEVEL for p in corrected)
-    each_p = iter(corrected)
-    return [_verdict(each, next(each_p) if each.tests else 1.0, undecided or 1, falls=falls) for each in comparisons]
+    order = sorted(range(len(tested)), key=lambda place: tested[place].p)
+    factors = {place: max(len(tested) - rank, undecided) for rank, place in enumerate(order)}
+    places = iter(range(len(tested)))
+    found = []
+    for each in comparisons:
+        place = next(places) if each.tests else None
+        p, factor = (1.0, undecided or 1) if place is None else (corrected[place], factors[place])
+        found.append(_verdict(each, p, factor, falls=falls))
+    return found
 
 
 def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
     """Return the verdict on a comparison.
 
-    p: corrected; factor: the number of tests that are not decided, by which Holm's method multiplies the p-value that
-    would be decided next.
+    p: corrected; factor: the number by which Holm's method multiplies its p-value, or for an undecided comparison the
+    p-value that would be decided next.
     """
+    half_width = found.half_width(LEVEL / factor)
     if p < LEVEL and found.value != 0:
         word = "better" if (found.value < 0) == falls else "worse"
-        return Verdict(word, found.value, found.half_width, p, why="" if found.over_texts else "by seeds only")
+        return Verdict(word, found.value, half_width, p, why="" if found.over_texts else "by seeds only")
     more, why = None, ""
     if found.value == 0:
         why = "the means are equal"
@@ -195,7 +224,7 @@ def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdic
         why = "the validation split has too few texts for this difference"
     else:
         more, why = _more_seeds(found, factor)
-    return Verdict("undecided", found.value, found.half_width, p, more, why)
+    return Verdict("undecided", found.value, half_width, p, more, why)
 
 
 def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
@@ -206,7 +235,7 @@ def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
     needed = seeds_to_decide(found.value, found.deviation, LEVEL / factor)
     if needed is None:
         return None, "no number of seeds would show a difference"
-    more = max(1, needed - found.seeds)
+    more = max(1, -(-(needed - found.seeds) // found.cells))
     return more, f"about {more:,} more seed{'' if more == 1 else 's'} would decide"
 
 

@@ -1,0 +1,132 @@
+"""A callback that says when a training does not learn."""
+
+import logging
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+from torch.nn.functional import pad
+
+from firstlight.lit.schedules import total_steps
+
+log = logging.getLogger(__name__)
+
+LEARNED = 0.9  # of the loss of a constant prediction: a training loss below it
+FIRST_STEPS = 20  # in which no network is expected to learn
+NO_BETTER = 0.98  # of the loss of a constant prediction, or of the first training loss
+MEMORIZING = 1.1  # times the best validation loss, while the training loss still falls
+MOST_WARMUP = 0.1  # of all steps
+PAGE = "docs/learning.md says what to try"
+
+
+class LearningChecks(Callback):
+    """Warn, once each, of a training that does not learn.
+
+    The warnings concern a warm-up longer than a tenth of the training, a validation that is no better than a constant
+    prediction in the second half of the training, a validation loss that rises while the training loss falls, and a
+    training loss that has not fallen at the end. The constant prediction gives each class, or token, its share of the
+    validation targets; its loss is the entropy of these shares.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import LearningChecks
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> checks = LearningChecks()
+        >>> L.Trainer(max_steps=4, callbacks=[checks]).fit(module, datamodule=data)
+        >>> round(checks.chance, 2)
+        0.69
+    """
+
+    def __init__(self) -> None:
+        self.total_steps = 0
+        self.first_loss: float | None = None
+        self.best: tuple[float, float] | None = None  # the lowest validation loss, and the training loss then
+        self.said: list[str] = []
+        self._counts = torch.zeros(0, dtype=torch.int64)
+
+    @property
+    def chance(self) -> float:
+        """The loss of the constant prediction for the latest validation, in nats."""
+        shares = self._counts[self._counts > 0].double() / self._counts.sum()
+        return float(-(shares * shares.log()).sum())
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        if trainer.max_epochs not in (None, -1) or trainer.max_steps != -1:
+            self.total_steps = total_steps(trainer)
+        warmup = getattr(getattr(pl_module, "schedule_factory", None), "keywords", {}).get("warmup_steps") or 0
+        if self.total_steps and warmup > MOST_WARMUP * self.total_steps:
+            self._say(
+                "warm-up",
+                f"the warm-up is {warmup:,} of {self.total_steps:,} steps; shorten it with "
+                f"schedule.warmup_steps={self.total_steps // 10}, or train longer",
+            )
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if self.first_loss is None:
+            self.first_loss = float(outputs["loss"]) * trainer.accumulate_grad_batches
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._counts = torch.zeros(0, dtype=torch.int64)
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        targets: Tensor = batch.targets if hasattr(batch, "targets") else batch[1]
+        counts = torch.bincount(targets[targets >= 0].flatten().cpu())
+        longest = max(len(counts), len(self._counts))
+        self._counts = pad(self._counts, (0, longest - len(self._counts))) + pad(counts, (0, longest - len(counts)))
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.state.fn != "fit" or trainer.sanity_checking:
+            return
+        found = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        loss, training = found.get("val/loss"), found.get("train/loss", float("nan"))
+        if loss is None:
+            return
+        step = trainer.global_step
+        has_learned = loss < NO_BETTER * self.chance or training < LEARNED * self.chance
+        if self.total_steps and step >= max(FIRST_STEPS, self.total_steps / 2) and not has_learned:
+            self._say(
+                "chance",
+                f"after {step:,} steps, val/loss {loss:.4g} is no better than {self.chance:.4g}, the loss of always "
+                "predicting the shares of the targets; try another optimizer.lr, or --doctor",
+            )
+        if self.best is None or loss < self.best[0]:
+            self.best = (loss, training)
+        elif loss > MEMORIZING * self.best[0] and not training >= self.best[1]:  # nan: not yet logged
+            self._say(
+                "memorizing",
+                f"after {step:,} steps, val/loss has risen from {self.best[0]:.4g} to {loss:.4g} but train/loss fell; "
+                "the network memorizes its training data: try a higher dropout, a smaller model or more data",
+            )
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        last = trainer.callback_metrics.get("train/loss")
+        if (
+            last is not None
+            and self.first_loss is not None
+            and trainer.global_step >= FIRST_STEPS
+            and float(last) > NO_BETTER * self.first_loss
+        ):
+            self._say(
+                "training loss",
+                f"train/loss was {self.first_loss:.4g} at the first step and is {float(last):.4g} at the end; try "
+                "another optimizer.lr, more steps, or --doctor",
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"first_loss": self.first_loss, "best": self.best, "said": self.said}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        best = state_dict["best"]
+        self.first_loss, self.said = state_dict["first_loss"], list(state_dict["said"])
+        self.best = None if best is None else (best[0], best[1])
+
+    def _say(self, name: str, text: str) -> None:
+        if name not in self.said:
+            self.said.append(name)
+            log.warning("%s (%s)", text, PAGE)

@@ -1,0 +1,61 @@
+"""`check`: whether a network reads what it should, sees nothing that it must not see, and is trained as a whole."""
+
+from firstlight.commands.frame import run_module  # starts the clock
+
+# isort: split
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from firstlight import spelling
+from firstlight.config.checks import check
+from firstlight.config.messages import explained
+from firstlight.config.schema import compose
+from firstlight.errors import UserError
+from firstlight.terminal_text import say
+
+if TYPE_CHECKING:
+    pass
+
+HELP = """usage: firstlight check [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
+
+Check a network of your own, or that of a configuration, on a batch of the data of a task: its loss before the training,
+gradients of all weights, padding, other texts of the batch, later tokens, the cache, export and compilation.
+The exit code is 1 if a check fails.
+
+  firstlight check birds.network:ConvolutionalClassifier task=birds
+  firstlight check task=names model=tiny model.causal=false
+
+`firstlight train --doctor KEY=VALUE …` also trains some steps, and says which setting helps."""
+
+
+def main() -> None:
+    """Check the network that the command line names, and end with code 1 if a check fails."""
+    arguments = sys.argv[1:]
+    if not arguments or {"-h", "--help"} & set(arguments):
+        say(HELP)
+        return
+    spelling.use(spelling.as_override)
+    named, overrides = _divided(arguments)
+    with explained():
+        config = compose([f"model._target_={named}", *overrides] if named else overrides, with_hydra=True)
+        check(config)
+    from firstlight.training.audit import audit  # torch and Lightning: seconds, after the checks
+    from firstlight.training.doctor import prepared, show
+
+    data, module = prepared(config)
+    show(audit(module, next(iter(data.train_dataloader()))))
+
+
+def _divided(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the name of a class, or "", and the overrides."""
+    first, rest = arguments[0], list(arguments[1:])
+    if "=" in first:
+        return "", list(arguments)
+    if ":" not in first or first.startswith(("-", ":")) or first.endswith(":"):
+        raise UserError(f"{first} does not name a class; write package.module:Class, such as birds.network:MyNetwork")
+    return first.replace(":", "."), rest
+
+
+if __name__ == "__main__":
+    run_module(__spec__.name)

@@ -1,0 +1,197 @@
+"""`train --doctor`: whether a network can learn from its data, and which change of a setting helps it."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from lightning.pytorch import Trainer
+from omegaconf import DictConfig, OmegaConf
+from torch.optim import AdamW
+
+from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.data.table_data import TableData
+from firstlight.lit.networks import build_network
+from firstlight.lit.schedules import steps_of
+from firstlight.lit.training import Training
+from firstlight.terminal_text import say
+from firstlight.training.audit import Check, audit, first_rows
+from firstlight.training.build import build_module, number_of_epochs, quieten
+from firstlight.training.word_vectors import set_vectors
+
+STEPS = 50  # of each trial
+MOST_VALIDATION = 20  # batches
+MEMORIZED_ROWS, MEMORIZING_STEPS, MEMORIZING_RATE = 4, 200, 3e-3
+MEMORIZED = 0.1  # of the first loss
+MOST_WARMUP = 0.1  # of all steps
+MARKS = {True: "ok  ", False: "FAIL", None: "-   "}
+HELPS = 0.02  # share of the loss by which a change must lower it
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The validation loss after a few steps with one change of the configuration.
+
+    Attributes:
+        name: What was changed; "" for the configuration itself.
+        overrides: The change, as it is typed after `train`.
+        loss: The mean loss of the first validation batches.
+    """
+
+    name: str
+    overrides: str
+    loss: float
+
+
+def examine(config: DictConfig) -> tuple[list[Check], list[Trial]]:
+    """Check the network of a checked config on its data, and train a few steps with one change each.
+
+    Nothing is written. Raises UserError if the data or the network cannot be used.
+    """
+    data, module = prepared(config)
+    batch = next(iter(data.train_dataloader()))
+    checks = [*audit(module, batch, compiled=False), memorizes(module, batch), length(config, data)]
+    trials = [Trial("", "", loss_after_steps(config, data))]
+    for name, changes in changes_of(config):
+        changed = copy.deepcopy(config)
+        for key, value in changes.items():
+            OmegaConf.update(changed, key, value)
+        overrides = " ".join(f"{key}={value:.3g}" for key, value in changes.items())
+        trials.append(Trial(name, overrides, loss_after_steps(changed, data)))
+    return checks, trials
+
+
+def prepared(config: DictConfig, data: TableData | None = None) -> tuple[TableData, Training]:
+    """Return the data module and the module of a config, with the weights with which its training starts.
+
+    data: the data module, if it was prepared before.
+    """
+    quieten()
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    if data is None:
+        data = instantiate(config.data, _convert_="object")
+        data.prepare_data()
+        data.setup("fit")
+    torch.manual_seed(config.seed)
+    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
+    vectors: Any = OmegaConf.to_object(config.vectors)
+    set_vectors(vectors, network, data, is_resumed=False)
+    module: Any = build_module(config, network, data)
+    return data, module
+
+
+def memorizes(module: Training, batch: Any) -> Check:
+    """Return whether a copy of a module learns a few rows by heart, as every network without a mistake can."""
+    module = copy.deepcopy(module)
+    for part in module.modules():
+        for name in [name for name in vars(part) if name.endswith("dropout")]:
+            setattr(part, name, 0.0)
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    module.train()
+    batch = first_rows(batch, MEMORIZED_ROWS)
+    optimizer, losses = AdamW(module.parameters(), lr=MEMORIZING_RATE, weight_decay=0.0), []
+    for step in range(MEMORIZING_STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = MEMORIZING_RATE * min(1.0, (step + 1) / 20)
+        optimizer.zero_grad()
+        outputs: Any = module.training_step(batch)
+        loss = outputs["loss"]
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    text = (
+        f"the loss of {MEMORIZED_ROWS} rows falls from {losses[0]:.3g} to {losses[-1]:.3g} in {MEMORIZING_STEPS} steps"
+    )
+    if losses[-1] <= MEMORIZED * losses[0]:
+        return Check("memorizing", True, text)
+    return Check("memorizing", False, f"{text}; a network that cannot memorise them has a mistake, or is too small")
+
+
+def length(config: DictConfig, data: TableData) -> Check:
+    """Return whether the warm-up is short beside the complete training."""
+    steps, warmup = complete_steps(config, data), config.schedule.get("warmup_steps") or 0
+    text = f"{steps:,} steps, of which {warmup:,} are the warm-up"
+    if steps < 1 or warmup <= MOST_WARMUP * steps:
+        return Check("length", True, text)
+    return Check("length", False, f"{text}; raise epochs or set schedule.warmup_steps={steps // 10}")
+
+
+def complete_steps(config: DictConfig, data: TableData) -> int:
+    """Return the number of steps of the complete training."""
+    trainer = config.trainer.copy()
+    trainer.max_epochs = number_of_epochs(config, data)
+    return steps_of(trainer, len(data.train_dataloader()))
+
+
+def changes_of(config: DictConfig) -> Iterator[tuple[str, dict[str, float]]]:
+    """Return the changes to try: their names, and the keys with their new values."""
+    lr = config.optimizer.get("lr")
+    if lr:
+        yield "learning rate × 3", {"optimizer.lr": 3 * lr}
+        yield "learning rate ÷ 3", {"optimizer.lr": lr / 3}
+    dropouts = {
+        f"model.{key}": 0.0
+        for key, value in config.model.items()
+        if str(key).endswith("dropout") and isinstance(value, float) and value
+    }
+    if dropouts:
+        yield "no dropout", dropouts
+    if config.schedule.get("warmup_steps"):
+        yield "no warm-up", {"schedule.warmup_steps": 0}
+
+
+def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) -> float:
+    """Return the loss on the first validation batches after a short training.
+
+    The schedule is that of the complete training, with its warm-up shortened in proportion.
+    """
+    _, module = prepared(config, data)
+    config = copy.deepcopy(config)
+    if warmup := config.schedule.get("warmup_steps"):
+        config.schedule.warmup_steps = round(steps * min(1.0, warmup / complete_steps(config, data)))
+        module.schedule_factory = instantiate(config.schedule, _convert_="all")
+    short = {"max_steps": steps, "max_epochs": -1, "min_epochs": None, "min_steps": None, "max_time": None}
+    one_device = {"devices": 1, "strategy": "auto", "num_nodes": 1}
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "limit_val_batches": 0}
+    callbacks = [ReseedEveryStep(config.seed)]
+    trainer: Trainer = instantiate(config.trainer, **short, **one_device, **quiet, callbacks=callbacks, _convert_="all")
+    trainer.fit(module, datamodule=data)
+    module.eval()
+    total, weight = 0.0, 0
+    with torch.inference_mode():
+        for batch in islice(data.val_dataloader(), MOST_VALIDATION):
+            outputs, count = module.measure(batch)
+            total, weight = total + float(outputs["loss"]) * count, weight + count
+    return total / weight
+
+
+def advice(trials: list[Trial]) -> str:
+    """Return what the trials say, in one sentence."""
+    start, *changed = trials
+    best = min(changed, key=lambda trial: trial.loss, default=start)
+    if best.loss < (1 - HELPS) * start.loss:
+        share = 100 * (1 - best.loss / start.loss)
+        return f"{best.name} helps most: the loss after {STEPS} steps is {share:.0f}% lower; try {best.overrides}"
+    return f"no change lowers the loss after {STEPS} steps by {100 * HELPS:.0f}% or more (one seed)"
+
+
+def report(config: DictConfig) -> None:
+    """Examine a checked config, and print the checks, the trials and what helps."""
+    checks, trials = examine(config)
+    for trial in trials:
+        say(f"      {trial.name or 'as configured':<20} val/loss {trial.loss:.4f} after {STEPS} steps")
+    say(f"      {advice(trials)}")
+    show(checks)
+
+
+def show(checks: Sequence[Check]) -> None:
+    """Print a line for each check. Raise SystemExit with code 1 if one has failed."""
+    for each in checks:
+        say(f"{MARKS[each.passed]}  {each.name:<12}{each.found}")
+    if any(each.passed is False for each in checks):
+        raise SystemExit(1)

@@ -1,0 +1,102 @@
+"""What a training that does not learn says, and that one which learns says nothing."""
+
+import logging
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+
+from firstlight.callbacks import LearningChecks
+from firstlight.data import CharacterData, ReviewData
+from firstlight.lit import Classification, Generation, cosine
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(1)
+
+
+WORDS = ["lamp", "book", "cable", "chair", "desk", "phone"]
+
+
+def data_of(folder: Path, *, is_noise: bool = False, rows: int = 64, batch_size: int = 16) -> ReviewData:
+    """Reviews whose first word is their class, or whose classes are random."""
+    draw = torch.Generator().manual_seed(0)
+    lines = []
+    for i in range(rows):
+        label = int(torch.randint(2, (1,), generator=draw)) if is_noise else i % 2
+        word = WORDS[i % len(WORDS)]
+        lines.append(f"{word if is_noise else ('good', 'bad')[label]} {word} number {i},{label}")
+    for split in ("train", "validation"):
+        (folder / f"{split}.csv").write_text(
+            "text,label\n" + "\n".join(lines if split == "train" else lines[::-1]) + "\n"
+        )
+    return ReviewData(
+        path=str(folder), labels="classes", context_length=8, cache_dir=str(folder / "cache"), batch_size=batch_size
+    )
+
+
+def warnings_of(
+    caplog: pytest.LogCaptureFixture, data: Any, module: Any, *, epochs: int = 10
+) -> tuple[LearningChecks, list[str]]:
+    checks = LearningChecks()
+    options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    with caplog.at_level(logging.WARNING, logger="firstlight"):
+        L.Trainer(max_epochs=epochs, log_every_n_steps=1, callbacks=[checks], **options).fit(module, datamodule=data)
+    return checks, checks.said
+
+
+def test_a_training_that_learns_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = data_of(tmp_path)
+    module = Classification.for_data(data, dim=16, num_heads=2, lr=1e-2)
+    checks, said = warnings_of(caplog, data, module)
+    assert said == []
+    assert checks.chance == pytest.approx(math.log(2), abs=1e-3)
+
+
+def test_a_rate_of_nothing_stays_at_chance_and_a_long_warm_up_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = data_of(tmp_path, batch_size=64)
+    sgd = partial(torch.optim.SGD, lr=1e-9)
+    module = Classification.for_data(
+        data, dim=16, num_heads=2, dropout=0.0, optimizer=sgd, schedule=partial(cosine, warmup_steps=6)
+    )
+    _, said = warnings_of(caplog, data, module, epochs=30)
+    assert said == ["warm-up", "chance", "training loss"]
+    text = caplog.text
+    assert "the warm-up is 6 of 30 steps; shorten it with schedule.warmup_steps=3" in text
+    assert text.count("is no better than 0.6931") == 1
+    assert text.count("docs/learning.md") == 3
+
+
+def test_memorizing_random_classes_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = data_of(tmp_path, is_noise=True)
+    (tmp_path / "validation.csv").write_text(
+        (tmp_path / "validation.csv").read_text().translate(str.maketrans("01", "10"))
+    )
+    module = Classification.for_data(data, dim=32, num_heads=2, lr=1e-2, dropout=0.0)
+    _, said = warnings_of(caplog, data, module, epochs=20)
+    assert "memorizing" in said
+    assert caplog.text.count("memorizes its training data") == 1
+
+
+def test_the_chance_of_a_generator_is_the_entropy_of_its_tokens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "novel.txt").write_text("abab" * 300)
+    data = CharacterData(path=str(tmp_path / "novel.txt"), context_length=8, cache_dir=str(tmp_path / "cache"))
+    checks, said = warnings_of(caplog, data, Generation.for_data(data, dim=8, num_heads=2, lr=1e-2), epochs=6)
+    assert checks.chance == pytest.approx(math.log(2), abs=1e-2)
+    assert said == []
+
+
+def test_a_resumed_run_repeats_nothing() -> None:
+    first, second = LearningChecks(), LearningChecks()
+    first.first_loss, first.best, first.said = 0.7, (0.5, 0.4), ["chance"]
+    second.load_state_dict(first.state_dict())
+    assert (second.first_loss, second.best, second.said) == (0.7, (0.5, 0.4), ["chance"])

@@ -1,0 +1,72 @@
+"""`firstlight check` and `train --doctor`, as a user runs them."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from firstlight.commands import check
+from firstlight.commands.frame import run
+from tests_support import Scripts
+
+QUICK = ("task=names", "model=tiny", "data.source=sample", "threads=1", "trainer.accelerator=cpu")
+
+
+def checked(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Return the exit code, the output and the errors of the command in this process."""
+    sys.argv[1:] = arguments
+    code = 0
+    try:
+        run(check.main)
+    except SystemExit as error:
+        code = int(str(error.code))
+    return code, *capsys.readouterr()
+
+
+def test_check_has_a_line_for_each_check_and_fails_with_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    code, output, _ = checked(("firstlight.generator.network:Generator", *QUICK), capsys)
+    assert code == 0
+    assert re.findall(r"^(ok|-|FAIL) +(\w+)", output, re.MULTILINE) == [
+        *(("ok", "loss"), ("ok", "gradients"), ("ok", "evaluation"), ("ok", "batch"), ("-", "padding")),
+        *(("ok", "future"), ("ok", "cache"), ("ok", "export"), ("ok", "compile")),
+    ]
+    code, output, _ = checked((*QUICK, "model.causal=false"), capsys)
+    assert code == 1
+    assert re.search(r"^FAIL +future +a token sees later tokens", output, re.MULTILINE)
+    code, _, errors = checked(("birds", *QUICK), capsys)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert "birds does not name a class; write package.module:Class" in errors
+
+
+def test_the_doctor_names_the_change_that_helps_and_writes_no_run(scripts: Scripts) -> None:
+    done = scripts.run("train", "--doctor", *QUICK, "optimizer.lr=1e-4", "trainer.max_steps=400")
+    assert done.returncode == 0
+    assert "learning rate × 3 helps most" in done.stdout
+    assert len(re.findall(r"val/loss \d+\.\d{4} after 50 steps", done.stdout)) == 4
+    assert re.search(r"^ok +memorizing", done.stdout, re.MULTILINE)
+    assert not (scripts.folder / "logs" / "names").exists()
+    several = scripts.run("train", "--doctor", "-m", *QUICK)
+    assert (several.returncode, several.stderr.count("\n")) == (2, 1)
+
+
+def test_a_small_file_trains_the_least_number_of_steps_and_max_steps_is_enough(scripts: Scripts) -> None:
+    rows = [f"{('good', 'bad')[i % 2]} thing number {i},{i % 2}" for i in range(40)]
+    (scripts.folder / "mine.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    quick = ("task=reviews", "data.path=mine.csv", "model=tiny", "threads=1", "trainer.accelerator=cpu", "test=false")
+    lengths = {
+        ("min_steps=12", "epochs=3"): 12,
+        ("min_steps=2", "epochs=3"): 3,
+        ("trainer.max_steps=14",): 14,
+        ("trainer.max_epochs=2",): 2,
+    }
+    for overrides, steps in lengths.items():
+        run = scripts.train(*quick, *overrides, "callbacks.early_stopping=null")
+        lines = [line for line in (run / "history.jsonl").read_text().splitlines() if '"val/loss"' in line]
+        assert f'"step": {steps}' in lines[-1] or f'"step": {steps - 1}' in lines[-1], overrides
+        if overrides == ("min_steps=12", "epochs=3"):
+            assert len(lines) == 3  # as many validations as epochs
