@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier import baseline as baseline_classifier
 from firstlight.errors import UserError
-from firstlight.generator import ngrams
+from firstlight.generator.baseline import token_losses
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
 from firstlight.runs.named import find_run
@@ -188,7 +188,7 @@ def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Pat
     assert record["metrics"]["val/loss"] == losses[chosen]
     data = data_of(folder)
     training, test = (data.ids(data.stream(split)) for split in ("train", "test"))
-    *_, whole = ngrams.token_losses(training, test, data.tokenizer.vocab_size, chosen)
+    *_, whole = token_losses(training, test, data.tokenizer.vocab_size, chosen)
     assert record["metrics"]["test/loss"] == pytest.approx(whole[1:].mean())  # the first token is not predicted
     losses = np.load(folder / "losses" / "test.npy")
     assert losses.shape == (len(test) - 1,)
@@ -204,7 +204,7 @@ def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, s
     size, order, context = data.tokenizer.vocab_size, record["chosen"]["order"], data.options.context_length
     found = np.load(folder / "losses" / "test_windowed.npy")
     for start in (0, context, 3 * context, (len(test) - 2) // context * context):
-        *_, alone = ngrams.token_losses(training, test[start : start + context + 1], size, order)
+        *_, alone = token_losses(training, test[start : start + context + 1], size, order)
         assert found[start : start + context] == pytest.approx(alone[1:], rel=1e-5)
     assert record["metrics"]["test/windowed_loss"] == pytest.approx(found.mean(), rel=1e-5)
     assert record["metrics"]["test/windowed_loss"] > record["metrics"]["test/loss"]

@@ -46,14 +46,3 @@ def test_marks_are_words_by_default_where_there_are_words(kind, expected):
 def test_options_that_make_no_vectors_are_refused(options, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         VectorOptions(**options)
-
-
-def test_vectors_that_mean_something_may_stay_as_they_are():
-    for options in (
-        {"kind": VectorsKind.cooccurrence},
-        {"kind": VectorsKind.glove},
-        {"kind": VectorsKind.glove, "path": "a.txt"},
-        {"kind": VectorsKind.file, "path": "a.txt"},
-    ):
-        assert not VectorOptions(**options, trained=False).trained
-    assert VectorOptions().trained

@@ -61,13 +61,6 @@ def test_an_unknown_word_is_one_mark_and_is_not_written():
     assert words.decode(ids) == "A runs, doesn't it?"
 
 
-def test_no_text_is_no_ids():
-    for tokenizer in (words, pieces):
-        assert len(tokenizer.encode_batch([])) == 0
-        assert tokenizer.encode_batch(["", "A", " \n"]).offsets.tolist() == [0, 0, 1, 1]
-        assert tokenizer.decode([]) == ""
-
-
 # --- marks ---
 
 

@@ -80,12 +80,6 @@ def test_where_there_is_no_unknown_symbol_a_strange_character_is_refused_by_its_
     assert "\n" not in str(refused.value)
 
 
-def test_no_texts_are_no_ids():
-    for tokenizer in (characters, byte_pairs):
-        assert len(tokenizer.encode_batch([])) == 0
-        assert tokenizer.encode_batch(["", "a", ""]).offsets.tolist() == [0, 0, 1, 1]
-
-
 # --- byte pairs ---
 
 

@@ -99,10 +99,6 @@ def test_subwords_respect_the_size(subword_tokenizer):
     assert train_subword_tokenizer(TEXTS * 11, vocab_size=47).vocab_size == 47
 
 
-def test_letters_outside_the_alphabet_are_one_unk(subword_tokenizer):
-    assert subword_tokenizer.tokens("low 日本語") == ["low", UNK]
-
-
 def test_a_letter_too_rare_to_learn_is_left_out():
     tokenizer = train_subword_tokenizer(["plain words"] * 10_007 + ["日本"], vocab_size=101)
     assert not {"日", "本", "##本"} & set(tokenizer.words)

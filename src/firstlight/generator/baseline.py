@@ -1,4 +1,4 @@
-"""N-grams of tokens: the baseline of the generators, and reference lines for the curve of a training."""
+"""N-gram models of the next token: the baseline of the generators, and reference lines for the curve of a training."""
 
 import logging
 import math
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from firstlight.callbacks.publish import data_of
 from firstlight.data.cache import save_array
-from firstlight.generator import ngrams
 from firstlight.generator.data import StreamData
 from firstlight.kind.baseline import Fitted, best_of, say_choice
 
 log = logging.getLogger(__name__)
 
+Ids = NDArray[np.integer]
 HIGHEST_ORDER = 6
 MOST_TOKENS = 20_000_000  # training tokens that are counted; the count sorts them several times
 
@@ -58,7 +58,7 @@ def fit(data: StreamData, metric: str, folder: Path) -> Fitted:
         return _metrics(data, "test", split)
 
     return Fitted(
-        parameters=ngrams.count(training, chosen),
+        parameters=num_ngrams(training, chosen),
         chosen={"order": chosen},
         tried={"order": {str(order): metrics for order, metrics in tried.items()}},
         validation=tried[chosen],
@@ -72,7 +72,7 @@ def _splits(data: StreamData, training: NDArray[np.int64], split: str, highest_o
     places = np.arange(len(ids))
     reach = np.concatenate((places, in_window(places, data.options.context_length)))
     twice = np.concatenate((ids, ids))
-    for losses in ngrams.token_losses(training, twice, data.tokenizer.vocab_size, highest_order, reach):
+    for losses in token_losses(training, twice, data.tokenizer.vocab_size, highest_order, reach):
         yield Split(ids[1:], losses[1 : len(ids)], losses[len(ids) + 1 :])
 
 
@@ -140,9 +140,104 @@ class ReferenceLines(Callback):
         training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))
         size = data.tokenizer.vocab_size
         lines = {"reference/uniform_perplexity": float(size)}
-        orders = ngrams.token_losses(training, validation, size, highest_order=2)
+        orders = token_losses(training, validation, size, highest_order=2)
         for name, losses in zip(("unigram", "bigram"), orders, strict=True):
             lines[f"reference/{name}_perplexity"] = math.exp(losses.mean())
         log.info("%s", "  ".join(f"{name} {value:.2f}" for name, value in lines.items()))
         for logger in trainer.loggers:
             logger.log_metrics(lines, step=0)
+
+
+def token_losses(
+    training: Ids, validation: Ids, vocab_size: int, highest_order: int, reach: Ids | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the loss of each validation token in nats, (validation tokens,), for orders 1 to highest_order.
+
+    The model of order n reads n - 1 earlier tokens. It is interpolated with the model of the next lower order, weighted
+    by the number of different tokens that follow a context (Witten & Bell 1991). Order 1 is interpolated with the
+    uniform distribution. training, validation: (n,) ids; reach: (validation tokens,) the number of earlier tokens that
+    the model may read for each token, all by default.
+    """
+    probability = np.full(len(validation), 1 / vocab_size)
+    before = Contexts(training, validation, reach)
+    for _ in range(highest_order):
+        probability = before.interpolate(probability)
+        yield -np.log(probability)
+        before.lengthen()
+
+
+def num_ngrams(training: Ids, order: int) -> int:
+    """Return the number of different n-grams of 1, 2, …, order tokens in a text: the size of a model of that order."""
+    contexts = Contexts(training, training[:0])
+    total = 0
+    for _ in range(order):
+        total += contexts.num_continuations()
+        contexts.lengthen()
+    return total
+
+
+class Contexts:
+    """The numbered contexts of all tokens of two texts. Each call of `lengthen` makes them one token longer.
+
+    The number is -1 if the training text does not have the context, or if a text has too few tokens before a token.
+    reach: (validation tokens,) the number of tokens before each validation token, if not all of them count.
+    """
+
+    def __init__(self, training: Ids, validation: Ids, reach: Ids | None = None) -> None:
+        self.training, self.validation, self.reach = training.astype(np.int64), validation.astype(np.int64), reach
+        self.length = 0
+        self.of_training = np.zeros(len(training), np.int64)  # the empty context
+        self.of_validation = np.zeros(len(validation), np.int64)
+
+    def interpolate(self, lower: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each validation token, (validation tokens,). lower: that of the lower order."""
+        known = self.of_training >= 0
+        contexts, totals = np.unique(self.of_training[known], return_counts=True)
+        if not len(contexts):
+            return lower
+        pairs, counts = np.unique(self._pairs(self.of_training, self.training)[known], return_counts=True)
+        types = np.bincount(np.searchsorted(contexts, pairs // self._stride), minlength=len(contexts))
+        place, is_known = _find(self.of_validation, contexts)
+        pair_place, is_seen = _find(self._pairs(self.of_validation, self.validation), pairs)
+        count = np.where(is_seen & is_known, counts[pair_place], 0)
+        weight = np.where(is_known, types[place], 1)  # of the next lower order
+        total = np.where(is_known, totals[place], 0)
+        return (count + weight * lower) / (total + weight)
+
+    def num_continuations(self) -> int:
+        """Return the number of different pairs of a context and its next token in the training text."""
+        known = self.of_training >= 0
+        return len(np.unique(self._pairs(self.of_training, self.training)[known]))
+
+    def lengthen(self) -> None:
+        """Make every context one token longer."""
+        self.length += 1
+        pairs = self._preceded(self.of_training, self.training)
+        numbers = np.unique(pairs[pairs >= 0])
+        place, is_known = _find(self._preceded(self.of_validation, self.validation), numbers)
+        can_be_read = is_known if self.reach is None else is_known & (self.reach >= self.length)
+        self.of_validation = np.where(can_be_read, place, -1)
+        place, is_known = _find(pairs, numbers)
+        self.of_training = np.where(is_known, place, -1)
+
+    @property
+    def _stride(self) -> int:
+        return int(max(self.training.max(initial=0), self.validation.max(initial=0))) + 1
+
+    def _pairs(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one number for each context and the token after it, or -1 without a context."""
+        return np.where(contexts >= 0, contexts * self._stride + tokens, -1)
+
+    def _preceded(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one number for each context and the token before it, or -1 if one of them is missing."""
+        earlier = np.roll(tokens, self.length)
+        earlier[: self.length] = -1
+        return np.where((contexts >= 0) & (earlier >= 0), contexts * self._stride + earlier, -1)
+
+
+def _find(values: NDArray[np.int64], ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the index of each value in an ordered array, and whether the array contains it."""
+    if not len(ordered):
+        return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+    place = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)
+    return place, ordered[place] == values

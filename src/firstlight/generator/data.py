@@ -30,7 +30,7 @@ from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import TextStatistics
-from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, writer_of
+from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode
 from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
@@ -141,8 +141,7 @@ class StreamData(TableData):
         return TableLoader(prompts, range(len(prompts)))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
-        tokenizer: Any = tokenizer_of_json(metadata["tokenizer"])
-        self.reader = writer_of(tokenizer)
+        self.reader = tokenizer_of_json(metadata["tokenizer"])
 
     def split_loader(self, split: str) -> TableLoader:
         """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
@@ -277,7 +276,7 @@ class ReviewTextData(StreamData):
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
-        encode(self.source, self.options, self.reader and self.reader.tokenizer)
+        encode(self.source, self.options, self.reader)
 
     def training_words(self) -> dict[str, TrainingWords]:
         documents = self._documents["train"]
@@ -285,5 +284,5 @@ class ReviewTextData(StreamData):
 
     def open(self) -> None:
         """Open the encoded texts and set `corpus` and `tokenizer`."""
-        self.corpus = encode(self.source, self.options, self.reader and self.reader.tokenizer)
+        self.corpus = encode(self.source, self.options, self.reader)
         self.tokenizer = WordText(self.corpus.tokenizer)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstlight.generator.ngrams import count, token_losses
+from firstlight.generator.baseline import num_ngrams, token_losses
 
 
 def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:
@@ -57,11 +57,6 @@ def test_ids_of_one_byte_are_counted_like_any_other():
     assert losses(text.astype(np.uint8), text[:1009].astype(np.uint8), 256, 3) == wide
 
 
-def test_each_order_is_asked_for_only_when_it_is_needed():
-    by_order = token_losses(np.arange(7), np.arange(7), 7, 1009)
-    assert next(by_order).mean() == pytest.approx(math.log(7))
-
-
 def test_tokens_out_of_reach_are_not_read():
     """A text in two parts, of which the second cannot read the first, has the losses of two texts."""
     random = np.random.default_rng(7)
@@ -81,4 +76,4 @@ def test_the_counted_ngrams_are_the_different_pieces_of_the_text(training, order
         for length in range(1, order + 1)
         for start in range(len(training) - length + 1)
     }
-    assert count(np.array(training), order) == len(pieces)
+    assert num_ngrams(np.array(training), order) == len(pieces)
