@@ -182,16 +182,6 @@ OPENING = "THE BAKERS\n\nDramatis Personæ\n\nANNA\n\n{}\n\nACT I\n\nANNA.\nBrea
             "PROLOGUE.\nTwo bakers, both.\n\nANNA.\nBread!\n",
         ),
     ],
-    ids=[
-        "wrapped heading",
-        "no blank line",
-        "one act",
-        "act twice",
-        "misprinted numeral",
-        "induction",
-        "prologue twice",
-        "prologue speaks",
-    ],
 )
 def test_small_editions(edition, plays):
     assert extract_plays(edition) == plays

@@ -14,7 +14,7 @@ PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=277)
 
 
 def expected_of(bench, data, most: int | None = None) -> dict[str, float]:
-    """Return the three perplexities by the n-gram models, which tests/generator/test_baseline.py compares with counts."""
+    """Return the three perplexities by the models that test_baseline.py compares with counts."""
     size = data.tokenizer.vocab_size
     training, validation = (np.array(bench.ids(data, split)) for split in ("train", "validation"))
     losses = token_losses(training[:most], validation, size, highest_order=2)

@@ -2,7 +2,7 @@ import logging
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from firstlight.generator.corpus import find_text
 
 TEXT = "One.\n\nTwo.\n"
 
-FileMaker = Callable[..., Path]
-
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -32,17 +30,12 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def make(working_folder: Path) -> FileMaker:
+def make(path: str, content: str | bytes = TEXT) -> Path:
     """Write a text file and return its path relative to the working folder."""
-
-    def make_file(path: str, content: str | bytes = TEXT) -> Path:
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return file
-
-    return make_file
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
 
 
 class Web(ThreadingHTTPServer):
@@ -111,7 +104,7 @@ def text_of(source: Source) -> str:
 # --- the choice of the source ---
 
 
-def test_auto_asks_the_web_next(make, web):
+def test_auto_asks_the_web_next(web):
     make("data/names/names.txt")
     source = find(url=web.url)
     assert kind_and_where(source) == (SourceKind.hub, web.url)
@@ -198,7 +191,7 @@ def test_a_download_that_breaks_off_leaves_nothing(web, working_folder, content,
 # --- data.path ---
 
 
-def test_a_path_to_a_folder_is_the_one_text_in_it(make):
+def test_a_path_to_a_folder_is_the_one_text_in_it():
     file = make("mine/novel.txt")
     make("mine/README.md", "no text to learn")
     assert find(path="mine").files == {"text": file}
@@ -208,7 +201,7 @@ def test_a_path_to_a_folder_is_the_one_text_in_it(make):
     ("files", "found"), [([], "none"), (["b.txt", "a.txt"], "a.txt, b.txt"), (["a.md"], "none")], ids=str
 )
 @pytest.mark.parametrize("folder", ["mine", "data/shakespeare"])
-def test_a_folder_without_one_text_is_refused(make, folder, files, found):
+def test_a_folder_without_one_text_is_refused(folder, files, found):
     Path(folder).mkdir(parents=True)
     for file in files:
         make(f"{folder}/{file}")
@@ -217,7 +210,7 @@ def test_a_folder_without_one_text_is_refused(make, folder, files, found):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"\xff\xfe"])
-def test_a_file_that_is_no_text_is_refused_at_once(make, content):
+def test_a_file_that_is_no_text_is_refused_at_once(content):
     make("mine.txt", content)
     with pytest.raises(UserError, match=r"^mine.txt:1: .*$"):
         find(path="mine.txt")

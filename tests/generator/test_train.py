@@ -44,23 +44,6 @@ def test_the_plays_of_an_edition_are_found_counted_and_learned(scripts: Scripts,
     assert {"train/perplexity", "train/accuracy", "train/loss"} <= {key for line in history for key in line}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"text\n" * 100 + b"caf\xe9\n", ":101: byte 0xe9 is not UTF-8"),
-        (b"a few words\n", "tokens, but context_length=64 requires 65; use more text"),
-    ],
-    ids=["latin-1", "short"],
-)
-def test_a_file_that_cannot_be_learned_is_one_line(content: bytes, message: str, scripts: Scripts) -> None:
-    """tests/files has other files."""
-    (scripts.folder / "bad.txt").write_bytes(content)
-    done = scripts.run("train", "task=text", "data.path=bad.txt")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("error: bad.txt")
-    assert message in done.stderr
-
-
 def test_a_text_without_a_play_says_what_was_looked_for(scripts: Scripts) -> None:
     (scripts.folder / "novel.txt").write_text("It was late. " * 1000)
     done = scripts.run("train", "task=shakespeare", "data.path=novel.txt")

@@ -127,16 +127,6 @@ def test_a_row_without_counts_or_with_equal_ones_becomes_zero():
     assert np.isfinite(vectors).all()
 
 
-def test_more_components_than_there_are_directions_are_zero_and_the_same_every_time():
-    counts = np.zeros((31, 31))
-    counts[2, 3] = counts[3, 2] = counts[5, 7] = counts[7, 5] = 1  # only four words have counts
-    vectors = principal_components(csr_array(counts), 11)
-    assert np.isfinite(vectors).all()
-    assert (np.abs(vectors[:, :4]).max(axis=0) > 1).all()
-    assert np.abs(vectors[:, 4:]).max() < 1e-5
-    assert (vectors == principal_components(csr_array(counts), 11)).all()
-
-
 def test_the_same_counts_give_the_same_vectors_to_the_bit():
     counts = csr_array(np.eye(31))  # all eigenvalues but one are equal, so the eigenvectors are not unique
     one, same, other = (principal_components(counts, 3, seed) for seed in (5, 5, 7))
