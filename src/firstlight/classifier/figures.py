@@ -46,13 +46,9 @@ def mistakes(subject: Subject) -> Drawn:
         raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
     surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
     texts = data.source.texts(data.options.text_columns, judged.rows[surest].tolist())
+    names, targets, predicted = data.class_names, judged.targets, judged.predicted
     rows = [
-        Mistake(
-            text,
-            data.class_names[judged.targets[i]],
-            data.class_names[judged.predicted[i]],
-            float(judged.probabilities[i].max()),
-        )
+        Mistake(text, names[targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
         for i, text in zip(surest, texts, strict=True)
     ]
     title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
@@ -67,13 +63,9 @@ def attributions(subject: Subject) -> Drawn:
     if len(words) > MOST_WORDS:
         notes = [*notes, f"the figure shows the first {MOST_WORDS} of {len(words)} words"]
         words, scores = words[:MOST_WORDS], scores[:MOST_WORDS]
-    figure = plot_colored_words(
-        words,
-        scores,
-        title=f"Why “{found.label}” ({found.probability:.1%}), by integrated gradients",
-        label=f"contribution to the log-odds of “{found.label}” (nats)",
-    )
-    return Drawn(figure, [*notes, *found.notes])
+    title = f"Why “{found.label}” ({found.probability:.1%}), by integrated gradients"
+    label = f"contribution to the log-odds of “{found.label}” (nats)"
+    return Drawn(plot_colored_words(words, scores, title=title, label=label), [*notes, *found.notes])
 
 
 def judged_of(subject: Subject) -> Judged:

@@ -169,9 +169,8 @@ class Classification(Training):
         batch = review_batch(batch)
         logits = self.network(*batch.inputs)
         loss = classification_loss(logits, batch.targets)
-        return Measured(
-            {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}, len(batch.targets)
-        )
+        outputs = {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}
+        return Measured(outputs, len(batch.targets))
 
 
 @torch.inference_mode()

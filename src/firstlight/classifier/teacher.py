@@ -207,18 +207,16 @@ def tfidf_probabilities(data: ReviewData, folds: int) -> NDArray[np.float64]:
     return shares
 
 
+def tfidf_vectorizer(tokenizer: Callable[[str], list[str]], longest: int, **options: Any) -> TfidfVectorizer:
+    """Return scikit-learn's vectorizer of n-grams of up to `longest` tokens. tokenizer: function that splits a text."""
+    n_grams = {"tokenizer": tokenizer, "token_pattern": None, "lowercase": False, "ngram_range": (1, longest)}
+    return TfidfVectorizer(**n_grams, sublinear_tf=True, **options)
+
+
 def _features(texts: list[str], longest: int) -> csr_matrix:
     """Return the TF-IDF weights of the n-grams of words and marks of each text, (texts, features)."""
-    vectorizer = TfidfVectorizer(
-        tokenizer=words_and_marks,
-        token_pattern=None,
-        lowercase=False,
-        ngram_range=(1, longest),
-        sublinear_tf=True,
-        min_df=LEAST_TEXTS,
-    )
     try:
-        return vectorizer.fit_transform(texts)
+        return tfidf_vectorizer(words_and_marks, longest, min_df=LEAST_TEXTS).fit_transform(texts)
     except ValueError as error:  # no feature is left
         raise UserError(f"teacher=tfidf: no word occurs in {LEAST_TEXTS} training texts; add rows") from error
 
