@@ -43,7 +43,8 @@ def main() -> None:
     if path.is_dir():
         raise UserError(f"--output {path} is a folder; name a file")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, as_json(workspace))
+    as_data = workspace._to_model().model_dump(mode="json", by_alias=True, exclude_none=True)
+    write_atomically(path, json.dumps(as_data, indent=2) + "\n")  # lines, in which two versions can be compared
     panels = sum(len(section.panels) for section in workspace.sections)
     say(f"wrote {path}: {len(workspace.sections)} sections, {panels} panels")
     if options.push:
@@ -74,12 +75,6 @@ def build(project: str, entity: str) -> Any:
         runset_settings=ws.RunsetSettings(pinned_columns=columns),
         auto_generate_panels=False,
     )
-
-
-def as_json(workspace: Any) -> str:
-    """Return the workspace as JSON, in which two versions can be compared."""
-    model = workspace._to_model()
-    return json.dumps(model.model_dump(mode="json", by_alias=True, exclude_none=True), indent=2) + "\n"
 
 
 def push(workspace: Any) -> str:

@@ -63,13 +63,8 @@ class GenerateOptions:
 def main() -> None:
     """Parse the command line and write."""
     options = parse(GenerateOptions, "generate")
-    if options.num_samples < 1:
-        raise UserError(f"num_samples={options.num_samples} must be at least 1")
-    if options.num_samples > MOST_SAMPLES:
-        raise UserError(
-            f"num_samples={options.num_samples} must be at most {MOST_SAMPLES:,}; write the rest with another call and "
-            "another --seed"
-        )
+    if not 1 <= options.num_samples <= MOST_SAMPLES:
+        raise UserError(f"num_samples={options.num_samples} must be from 1 to {MOST_SAMPLES:,}")
     run = located("generate", options.run, options.log_dir)
     from firstlight.generator.writing import Writing
 
