@@ -1,11 +1,81 @@
-"""Base classes of callbacks that do the same in validation and in test."""
+"""Base classes of callbacks that do the same in validation and in test, and the outputs of a step that they read."""
 
+import logging
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
+from firstlight.data.tables import IGNORED
+from firstlight.errors import UserError
+from firstlight.lit.losses import probabilities, token_losses
+
+log = logging.getLogger(__name__)
+
 STAGES = ("val", "test")
+TO_RETURN = {
+    "probabilities": "the logits, (batch, classes), or {'logits': logits}",
+    "predicted": "the logits, (batch, length, classes), or {'logits': logits}",
+    "token_losses": "the logits, (batch, length, classes), or {'token_losses': losses}",
+    "loss": "the mean loss of the batch as a scalar tensor, or {'loss': loss}",
+    "targets": "also {'targets': targets}, or let the batch be a pair of tensors, inputs and targets",
+}
+
+
+class StepOutputs(dict[str, Any]):
+    """The outputs of a step of any LightningModule by their names.
+
+    A scalar tensor is the `loss`, and another tensor the `logits`, (batch, …, classes). What a step does not return is
+    computed: `probabilities`, (batch, classes), `predicted` and `token_losses`, both (batch, …), from the logits, and
+    `targets` and `num_targets` from the batch.
+
+    Raises UserError for any other missing name, with what the step must return.
+    """
+
+    def __init__(self, callback: Callback, step: str, outputs: Any, batch: Any) -> None:
+        named = {"logits" if outputs.ndim else "loss": outputs} if isinstance(outputs, Tensor) else outputs
+        super().__init__(named if isinstance(named, dict) else {})
+        self.callback, self.step, self.outputs, self.batch = callback, step, outputs, batch
+
+    def __missing__(self, name: str) -> Any:
+        num_dimensions = self["logits"].ndim if "logits" in self else 0
+        is_pair = isinstance(self.batch, tuple | list) and len(self.batch) == 2
+        match name:
+            case "probabilities" if num_dimensions == 2:
+                return probabilities(self["logits"])
+            case "predicted" if num_dimensions > 1:
+                return self["logits"].argmax(dim=-1)
+            case "token_losses" if num_dimensions > 1:
+                return token_losses(self["logits"], self["targets"])
+            case "targets" | "num_targets" if hasattr(self.batch, name):
+                return getattr(self.batch, name)
+            case "targets" if is_pair and isinstance(self.batch[1], Tensor):
+                return self.batch[1]
+            case "num_targets":
+                return (self["targets"] != IGNORED).sum()
+        returned = f"a tensor of shape {tuple(self.outputs.shape)}" if isinstance(self.outputs, Tensor) else None
+        returned = returned or (f"a dict with {', '.join(self)}" if self else type(self.outputs).__name__)
+        raise UserError(
+            f"{type(self.callback).__name__} requires `{name}`, but {self.step} returns {returned}; "
+            f"return {TO_RETURN[name]}, or remove the callback"
+        )
+
+
+def training_outputs(
+    callback: Callback, trainer: Trainer, outputs: Any, batch: Any, batch_idx: int
+) -> StepOutputs | None:
+    """Return the outputs of a training step, or None if they have no `logits`; the first step then warns of that."""
+    found = StepOutputs(callback, "training_step", outputs, batch)
+    if "logits" in found:
+        return found
+    if batch_idx == 0 and trainer.current_epoch == 0:
+        log.warning(
+            "%s logs nothing in training, because training_step returns no `logits`; return {'loss': loss, 'logits': "
+            "logits} to change that",
+            type(callback).__name__,
+        )
+    return None
 
 
 class EvaluationCallback(Callback):
@@ -18,7 +88,7 @@ class EvaluationCallback(Callback):
         """Do what comes before the first batch."""
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
-        """Read a batch and the outputs of its step."""
+        """Read a batch and the outputs of its step, which are `StepOutputs`."""
 
     def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Do what comes after the last batch. Metrics can be logged."""
@@ -32,12 +102,12 @@ class EvaluationCallback(Callback):
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add_batch(trainer, pl_module, "val", outputs, batch)
+        self.add_batch(trainer, pl_module, "val", StepOutputs(self, "validation_step", outputs, batch), batch)
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add_batch(trainer, pl_module, "test", outputs, batch)
+        self.add_batch(trainer, pl_module, "test", StepOutputs(self, "test_step", outputs, batch), batch)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.end_evaluation(trainer, pl_module, "val")

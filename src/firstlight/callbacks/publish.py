@@ -7,11 +7,10 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
-from firstlight.data.tables import review_batch, token_batch
+from firstlight.data.tables import pair_of_tensors, review_batch, token_batch
 from firstlight.errors import UserError
 
 
@@ -42,9 +41,8 @@ def named_batch(batch: Any) -> Any:
     """Return a batch with named parts. A plain loader's batch is a pair of tensors: token ids and targets."""
     if hasattr(batch, "targets"):
         return batch
-    _, targets = batch
-    is_of_texts = isinstance(targets, Tensor) and targets.ndim == 1
-    return review_batch(batch) if is_of_texts else token_batch(batch)
+    _, targets = pair_of_tensors(batch, "batch of firstlight")
+    return review_batch(batch) if targets.ndim == 1 else token_batch(batch)
 
 
 def shows_media(logger: Logger) -> bool:

@@ -7,8 +7,8 @@ from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 from torchmetrics import Metric
 
-from firstlight.callbacks.evaluation import MetricCallback
-from firstlight.callbacks.publish import data_if_any, data_of, named_batch
+from firstlight.callbacks.evaluation import MetricCallback, StepOutputs, training_outputs
+from firstlight.callbacks.publish import data_if_any, data_of
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
@@ -39,9 +39,6 @@ class TokenMetric(MetricCallback):
     def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Ratio:
         return Ratio()
 
-    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
-        super().add_batch(trainer, pl_module, stage, outputs, named_batch(batch))
-
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         """Add a batch to the ratio."""
         raise NotImplementedError
@@ -62,6 +59,14 @@ class Perplexity(TokenMetric):
     It logs `train/perplexity`, `val/perplexity` and `test/perplexity` of generators and translators. It works with a
     data module and with plain loaders. Source: the post on a Shakespeare generator (March 2024).
 
+    It reads `token_losses`, the loss of each target in nats, of what `validation_step` and `test_step` return. In your
+    own LightningModule they can also return the mean loss as a scalar tensor or as `loss` of a dict, or the logits as a
+    tensor, (batch, length, classes). The targets, of which -100 are ignored, are `targets` of the dict, or else the
+    second part of the batch. Of `training_step` it reads the `loss`.
+
+    Raises:
+        UserError: If a step does not return what it reads.
+
     Example:
         >>> import lightning as L
         >>> import torch
@@ -81,14 +86,21 @@ class Perplexity(TokenMetric):
         self.training = RunningMean()
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        ratio.update(outputs["token_losses"].sum(), batch.num_targets)
+        num_targets = outputs["num_targets"]
+        if "token_losses" in outputs or "logits" in outputs:
+            ratio.update(outputs["token_losses"].sum(), num_targets)
+        else:
+            ratio.update(outputs["loss"] * num_targets, num_targets)
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"perplexity": value.exp()}
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
-        self.training.add(outputs.get("token_loss", loss))  # without label smoothing and without a teacher
+        if not outputs:
+            return  # training_step has returned None, and Lightning skips the batch
+        found = StepOutputs(self, "training_step", outputs, batch)
+        loss = found["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
+        self.training.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
 
@@ -105,6 +117,13 @@ class TokenAccuracy(TokenMetric):
     It logs `val/accuracy` and `test/accuracy` of a complete split, and `train/accuracy` of single batches. It works
     with a data module and with plain loaders.
 
+    It reads `predicted` and the `targets` of `validation_step` and `test_step`, both (batch, length). In your own
+    LightningModule they can also return the logits as a tensor, (batch, length, classes); `Perplexity` describes the
+    targets. `train/accuracy` requires a `training_step` that returns `{"loss": loss, "logits": logits}`.
+
+    Raises:
+        UserError: If a step does not return what it reads.
+
     Example:
         >>> import lightning as L
         >>> from firstlight.callbacks import TokenAccuracy
@@ -119,24 +138,27 @@ class TokenAccuracy(TokenMetric):
     """
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        ratio.update((outputs["predicted"] == batch.targets).sum(), batch.num_targets)
+        ratio.update((outputs["predicted"] == outputs["targets"]).sum(), outputs["num_targets"])
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"accuracy": value}
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if is_logging_step(trainer, batch_idx):
-            batch = named_batch(batch)
-            hits = outputs["logits"].argmax(dim=-1) == batch.targets
-            log_training(trainer, pl_module, {"train/accuracy": hits.sum() / batch.num_targets})
+        found = training_outputs(self, trainer, outputs, batch, batch_idx)
+        if found is not None and is_logging_step(trainer, batch_idx):
+            hits = found["predicted"] == found["targets"]
+            log_training(trainer, pl_module, {"train/accuracy": hits.sum() / found["num_targets"]})
 
 
 class LastPosition(TokenMetric):
     """Log the loss of the tokens that are predicted from a full context.
 
     It logs `val/last_position_loss` and `test/last_position_loss`, in nats per token: the mean loss at the last
-    position of all windows of the full length. It works with a data module and with plain loaders. Source: the post on
-    names (November 2023).
+    position of all windows of the full length. It works with a data module and with plain loaders. It reads
+    `token_losses`, (batch, length), or the logits, as `Perplexity` does. Source: the post on names (November 2023).
+
+    Raises:
+        UserError: If a step does not return what it reads, or if the length of the context is not known.
 
     Example:
         >>> import lightning as L

@@ -6,11 +6,9 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
-from firstlight.callbacks.evaluation import MetricCallback
-from firstlight.callbacks.publish import named_batch
+from firstlight.callbacks.evaluation import MetricCallback, training_outputs
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
-from firstlight.lit.losses import probabilities
 from firstlight.lit.running_mean import is_logging_step, log_training
 
 
@@ -27,7 +25,8 @@ class TorchMetric(MetricCallback):
         name: The name without `val/`.
 
     Raises:
-        UserError: If the value of the metric is not one number.
+        UserError: If the value of the metric is not one number, or if a step does not return what it reads: of a
+            classifier what `Accuracy` reads, of another network what `TokenAccuracy` reads.
 
     Example:
         >>> import lightning as L
@@ -51,26 +50,22 @@ class TorchMetric(MetricCallback):
         return self.metric
 
     def add(self, metric: Any, outputs: Any, batch: Any) -> None:
-        if "probabilities" in outputs:
+        is_of_tokens = "token_loss" in outputs or "predicted" in outputs
+        if "probabilities" in outputs or not (is_of_tokens or ("logits" in outputs and outputs["logits"].ndim > 2)):
             metric.update(outputs["probabilities"], outputs["targets"])
         else:
-            targets = named_batch(batch).targets
-            is_real = targets != IGNORED
-            metric.update(outputs["predicted"][is_real], targets[is_real])
+            is_real = outputs["targets"] != IGNORED
+            metric.update(outputs["predicted"][is_real], outputs["targets"][is_real])
 
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Any) -> None:
         for name, number in self._named(value).items():
             pl_module.log(f"{stage}/{name}", number)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if not is_logging_step(trainer, batch_idx):
+        found = training_outputs(self, trainer, outputs, batch, batch_idx)
+        if found is None or not is_logging_step(trainer, batch_idx):
             return
-        logits = outputs["logits"]
-        if "token_loss" in outputs:
-            found = {"predicted": logits.argmax(dim=-1)}
-        else:
-            found = {"probabilities": probabilities(logits), "targets": named_batch(batch).targets}
-        metric = self.metric.clone().to(logits.device)
+        metric = self.metric.clone().to(found["logits"].device)
         self.add(metric, found, batch)
         values = {f"train/{name}": number for name, number in self._named(metric.compute()).items()}
         log_training(trainer, pl_module, values)

@@ -7,8 +7,8 @@ from torch import Tensor
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
-from firstlight.callbacks.evaluation import MetricCallback
-from firstlight.callbacks.publish import data_if_any, named_batch
+from firstlight.callbacks.evaluation import MetricCallback, training_outputs
+from firstlight.callbacks.publish import data_if_any
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
@@ -51,6 +51,14 @@ class Accuracy(ClassMetric):
     `val/mean_absolute_error`, in classes. In test it logs the same metrics as `test/…`. In training it logs
     `train/accuracy`, the mean over the steps since the last log. It works with a data module and with plain loaders.
 
+    It reads `probabilities`, (batch, classes), and `targets`, (batch,), of what `validation_step` and `test_step`
+    return. In your own LightningModule they can also return the logits as a tensor, (batch, classes), or (batch, 1) for
+    two classes, or as `logits` of a dict. If they return no `targets`, the batch is a pair of tensors, inputs and
+    targets. `train/accuracy` requires a `training_step` that returns `{"loss": loss, "logits": logits}`.
+
+    Raises:
+        UserError: If a step does not return what it reads, or if the data has no classes.
+
     Example:
         >>> import lightning as L
         >>> from firstlight.callbacks import Accuracy
@@ -75,9 +83,10 @@ class Accuracy(ClassMetric):
             pl_module.log(f"{stage}/{name}", number, prog_bar=name == "accuracy", sync_dist=True)  # all processes agree
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        logits = outputs["logits"]
+        if (found := training_outputs(self, trainer, outputs, batch, batch_idx)) is None:
+            return
+        logits, targets = found["logits"], found["targets"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
-        targets = named_batch(batch).targets
         self.training.add((predicted == targets).sum(), len(targets))
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/accuracy": self.training.take()})

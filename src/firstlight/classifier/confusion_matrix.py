@@ -28,11 +28,15 @@ class ConfusionMatrix(ClassMetric):
 
     During `Trainer.fit`, the matrix is sent to the loggers that can show figures. `Trainer.validate` and `Trainer.test`
     also write `validation.png` and `validation.csv`, or `test.png` and `test.csv`, and print the counts. It works with
-    a data module and with plain loaders.
+    a data module and with plain loaders. It reads what `Accuracy` reads of `validation_step` and `test_step`:
+    `probabilities` and `targets`, or the logits as a tensor.
 
     Args:
         folder: The folder for the picture and the table.
         most_printed: The largest number of classes for which the counts are printed.
+
+    Raises:
+        UserError: If a step does not return what it reads, or if the data has no classes.
 
     Example:
         >>> from pathlib import Path

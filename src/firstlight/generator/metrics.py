@@ -52,7 +52,7 @@ class BitsPerCharacter(TokenMetric):
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         if self.counts is not None:
-            ratio.update(outputs["token_losses"].sum(), self.counts[batch.targets].sum())
+            ratio.update(outputs["token_losses"].sum(), self.counts[outputs["targets"]].sum())
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"bits_per_character": value * BITS_PER_NAT}

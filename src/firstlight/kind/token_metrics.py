@@ -33,6 +33,8 @@ def measure_tokens(
         outputs = {
             "token_losses": token_losses(logits, batch.targets).double(),
             "predicted": logits.argmax(dim=-1),
+            "targets": batch.targets,
+            "num_targets": batch.num_targets,
         }
         loss.update(outputs["token_losses"].sum(), batch.num_targets)
         for metric, ratio in ratios.items():
