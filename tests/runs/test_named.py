@@ -178,6 +178,21 @@ def test_the_folder_of_a_sweep_names_its_finished_runs(logs: Path) -> None:
         find_runs(str(logs / "empty"), logs)
 
 
+def test_latest_is_a_run_that_was_started_by_itself(logs: Path) -> None:
+    job = add(logs, "../../sweeps/mine/seed-1", "names", age=-9, loss=0.5)
+    (logs / "sweeps/mine/multirun.yaml").touch()
+    assert find_run("latest", logs).path == logs / "stars/runs/now"
+    assert find_run("latest:names", logs).path == logs / "names/runs/two"
+    for name in ("latest-sweep", "latest-sweep:names", "best:val/loss:names"):
+        assert find_run(name, logs).path.resolve() == job.resolve()
+    with pytest.raises(UserError, match=r"latest-sweep:stars: no .* has task=stars in a sweep; there are runs of na"):
+        find_run("latest-sweep:stars", logs)
+    with pytest.raises(UserError, match=r"latest: no .* outside of sweeps; write latest-sweep for the newest job of"):
+        find_run("latest", logs / "sweeps")
+    with pytest.raises(UserError, match=r"latest-sweep: no trained run below .* in a sweep; train one, or set"):
+        find_run("latest-sweep", logs / "stars")
+
+
 def test_a_folder_is_a_run_and_no_checkpoint_whatever_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.ckpt").mkdir()
     assert not is_checkpoint(tmp_path / "a.ckpt")

@@ -37,8 +37,8 @@ class ExploreOptions:
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
-    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
-    latest:names or best:val/loss:names."""
+    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
+    as latest:names or best:val/loss:names."""
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
     """The text for figures of attention, attributions and continuations. Default: one of the validation split."""

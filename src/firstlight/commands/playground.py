@@ -32,7 +32,8 @@ class PlaygroundOptions:
     """Try trained runs in the browser, several side by side. No data leaves this machine. Ctrl-C ends the server."""
 
     runs: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
-    """The runs: folders, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`; one or more."""
+    """The runs: folders, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or
+    `best:<metric>:<task>`; one or more."""
     port: int | None = None
     """The port of the page's address. Default: 7860, or the next free port. 0: any free port."""
     open: Annotated[bool, tyro.conf.arg(aliases=["--browser"])] = False

@@ -66,10 +66,11 @@ class RootConfig:
     """Labels of the run, for filtering in loggers and reports; one word or a list, such as tags=demo or
     tags=[demo,v2]."""
     resume: str | None = None
-    """Run to resume: its folder, latest for the newest unfinished run, or auto for the newest unfinished run with this
-    configuration; null: start a new run."""
+    """Run to resume: its folder, latest for the newest unfinished run outside of sweeps, or auto for the newest
+    unfinished run with this configuration; null: start a new run."""
     init_from: str | None = None
-    """Trained run whose weights the network starts from, as a folder, latest or best:<metric>; for fine-tuning."""
+    """Trained run whose weights the network starts from, as a folder, latest, latest-sweep or best:<metric>; for
+    fine-tuning."""
     teacher: list[str] | None = None
     """Teachers whose predictions the network learns in addition to the labels: tfidf (for classifiers), a run (its
     folder, latest or best:<metric>), the folder of a sweep, or a list of these."""

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
+SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
 SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
@@ -98,6 +99,10 @@ class RunFolder:
     def is_run(self) -> bool:
         """Return whether a training run has written a record here."""
         return self.metrics_file.is_file()
+
+    def is_job(self) -> bool:
+        """Return whether the run is a job of a sweep. Hydra's file of a sweep is next to the folders of its jobs."""
+        return (self.path.parent / SWEEP_FILE).is_file()
 
     def read(self, *, may_be_later: bool = False) -> dict[str, Any]:
         """Return the content of metrics.json.

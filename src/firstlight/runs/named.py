@@ -11,9 +11,9 @@ from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is
 
 log = logging.getLogger(__name__)
 
-LATEST, BEST = "latest", "best"
+LATEST, OF_SWEEPS, BEST = "latest", "latest-sweep", "best"
 TRAINED = "trained run"
-NAMES = "`latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`"
+NAMES = "`latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`"
 
 CanUse = Callable[[RunFolder], bool]
 
@@ -25,7 +25,7 @@ def has_checkpoint(run: RunFolder) -> bool:
 
 def is_searched(name: str) -> bool:
     """Return whether a name is looked for below the folder of all runs; any other name is the path of a run."""
-    return name == LATEST or name.startswith((f"{LATEST}:", f"{BEST}:"))
+    return name in (LATEST, OF_SWEEPS) or name.startswith((f"{LATEST}:", f"{OF_SWEEPS}:", f"{BEST}:"))
 
 
 def is_checkpoint(name: str | Path) -> bool:
@@ -37,7 +37,8 @@ def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted:
     """Return the run that a name means.
 
     Args:
-        name: `latest`: the run that was written last. `latest:<task>`: the same among the runs of a task.
+        name: `latest`: the run that was written last, without the jobs of sweeps. `latest:<task>`: the same among the
+            runs of a task. `latest-sweep`, `latest-sweep:<task>`: the same among the jobs of sweeps.
             `best:<metric>`: the run with the best value of a metric, such as `best:val/loss`, where the runs that have
             the metric belong to one task. `best:<metric>:<task>`: the same among the runs of a task. Anything else: a
             run's folder.
@@ -98,17 +99,27 @@ def _records(name: str, runs: Iterator[RunFolder]) -> Iterator[tuple[RunFolder, 
 
 
 def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
-    _, separator, task = name.partition(":")
-    if not separator:
-        if (run := next(runs, None)) is None:
-            raise UserError(f"{name}: no {wanted}; train one, or set paths.log_dir")
+    word, separator, task = name.partition(":")
+    others, left_out = set[str](), list[RunFolder]()
+
+    def searched() -> Iterator[RunFolder]:
+        for run in runs:
+            if run.is_job() == (word == OF_SWEEPS):
+                yield run
+            else:
+                left_out.append(run)
+
+    if not separator and (run := next(searched(), None)) is not None:
         return run
-    others = set[str]()
-    for run, record in _records(name, runs):
+    for run, record in _records(name, searched()):
         if record.get("task") == task:
             return run
         others.add(str(record.get("task")))
-    raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(others)}")
+    problem = f"no {wanted} has task={task}" if separator else f"no {wanted}"
+    if left_out and word == LATEST:
+        job = f"{OF_SWEEPS}{separator}{task}"
+        raise UserError(f"{name}: {problem} outside of sweeps; write {job} for the newest job of a sweep")
+    raise UserError(f"{name}: {problem}{' in a sweep' if word == OF_SWEEPS else ''}; {_tasks(others)}")
 
 
 def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError, is_out_of_memory
 from firstlight.runs import identity
-from firstlight.runs.folder import locked, refuse_links
+from firstlight.runs.folder import SWEEP_FILE, locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
 from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, is_shared, plan_of
@@ -87,7 +87,7 @@ class Runner:
     def alone(self) -> Iterator[None]:
         """Lock the folder of the sweep. Raises UserError if another process has locked it."""
         with locked(self.folder, "runs this sweep"):
-            OmegaConf.save(self.config, self.folder / "multirun.yaml")
+            OmegaConf.save(self.config, self.folder / SWEEP_FILE)
             try:
                 yield
             finally:
