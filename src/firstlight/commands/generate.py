@@ -31,8 +31,8 @@ class GenerateOptions:
     """
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
-    latest:names or best:val/loss:names."""
+    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
+    as latest:names or best:val/loss:names."""
     prompt: str = ""
     """The beginning of the text. If it is longer than the context, the network reads its end."""
     tokens: int = 500

@@ -42,8 +42,8 @@ class PredictOptions:
     """
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
-    latest:names or best:val/loss:names."""
+    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
+    as latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
     """One or more texts; for a run of pairs, each with ||| between its two texts; for multiple choice, between the
     context and each answer."""

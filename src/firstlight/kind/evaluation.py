@@ -26,8 +26,8 @@ class EvaluateOptions:
     """Evaluate a trained run. The results are written below evaluate/ in the run's folder."""
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
-    latest:names or best:val/loss:names."""
+    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
+    as latest:names or best:val/loss:names."""
     split: Literal["train", "validation", "test"] | None = None
     """The split to evaluate: test by default, or validation without a test split. A single file that is given by
     --data.path is the test split; a generator reads all of it."""
