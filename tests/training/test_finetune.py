@@ -60,6 +60,18 @@ def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(
     assert after.predict((texts[0], texts[1])).label in ("yes", "no")
 
 
+def test_the_classifier_of_entailment_takes_all_of_a_generator_but_its_head(
+    read_reviews: Path, scripts: Scripts, sample_cache: str
+) -> None:
+    run = scripts.train(
+        *("experiment=finetune/entailment_causal", f"init_from={read_reviews}", "optimizer.lr=0", sample_cache),
+        *("++callbacks.confusion_matrix=null", "test=false", "trainer.limit_val_batches=2", *QUICK),
+    )
+    log = (run / "train.log").read_text()
+    assert "not copied: network.head.outputs.weight, network.head.outputs.bias\n" in log
+    assert firstlight.load(run).config["model"]["causal"]
+
+
 def test_the_generator_of_reviews_writes_words_of_its_vocabulary(read_reviews: Path, scripts: Scripts) -> None:
     done = scripts.run("generate", str(read_reviews), "--prompt", "the pump", "--tokens", "7", "--seed", "1")
     assert done.returncode == 0, done.stderr
