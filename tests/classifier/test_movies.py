@@ -34,24 +34,6 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow  # 3 s; tests/data/test_labels.py reads such labels
-def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(scripts: Scripts) -> None:
-    small = ("data.source=sample", "data.max_train_rows=100", "trainer.max_steps=1")
-    run = scripts.train("task=movies", "model=logistic", *small)
-    stars = ["awful,1", "bad,2", "so so,3", "good,4", "great,5"]
-    (scripts.folder / "stars.csv").write_text("\n".join(["text,label", *stars]) + "\n")
-    where = ("evaluate", str(run), "--data.path", "stars.csv", "--data.lowest-label", "1")
-    refused = scripts.run(*where)
-    assert refused.returncode == 2
-    assert "stars.csv:3: label 2 is not a class of the training data: 0, 1" in refused.stderr
-    done = scripts.run(*where, "--data.labels", "binary")
-    assert done.returncode == 0, done.stderr
-    assert "labels 1, 2, 4, 5 → negative, negative, positive, positive (3 left out)" in done.stdout
-    (folder,) = (run / "evaluate").iterdir()
-    record = json.loads((folder / "metrics.json").read_text())
-    assert (record["rows"], record["left_out"]) == (4, 1)
-
-
 # --- the setting of post 3 ---
 
 

@@ -12,7 +12,7 @@ from firstlight.data import CharacterData
 from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.data_changes import DataChanges, address_of, options_of_metadata
+from firstlight.kind.data_changes import DataChanges, address_of, changed_options, options_of_metadata
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import METADATA, STAMP
@@ -138,3 +138,13 @@ def test_what_says_how_texts_are_read_is_that_of_the_metadata(tmp_path: Path, mo
     assert (found.tokenizer.word_list, found.tokenizer.punctuation) == (None, True)
     with pytest.raises(UserError, match="the data set mine, which is not below"):
         options_of_metadata(saved | {"source": "hub"}, ReviewOptions, tmp_path / "cache")
+
+
+def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "stars.csv").write_text("text,label\nawful,1\nso so,3\n")
+    saved = {"name": "movie_reviews", "labels": "classes", "class_names": ["negative", "positive"]}
+    changes = DataChanges(path=str(tmp_path / "stars.csv"), labels="binary")
+    found = changed_options(saved, ReviewOptions, changes, tmp_path)
+    assert (found.labels.name, found.class_names) == ("binary", None)
+    with pytest.raises(UserError, match=r"data\.labels=binary: the run predicts .*; leave it out"):
+        changed_options(saved | {"class_names": ["bad", "good"]}, ReviewOptions, changes, tmp_path)
