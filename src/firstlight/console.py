@@ -1,5 +1,6 @@
 """A console of rich that shows text unchanged: brackets are not markup, and control characters are escaped."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from firstlight.terminal_text import visible
+
+WIDTH_OF_A_FILE = 10_000  # characters
 
 
 class Console(RichConsole):
@@ -32,6 +35,11 @@ class Console(RichConsole):
         """Yield the segments of an object, with control characters in its text escaped; rich's own commands stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+def wide_console() -> Console:
+    """Return a console whose tables are as wide as they need if the output goes into a file or a pipe."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_OF_A_FILE)
 
 
 _shared: ContextVar[Console | None] = ContextVar("shared", default=None)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -455,7 +456,7 @@ def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(s
     assert over_steps["x"] == [5 * index + 4 for index in range(11)]
     assert over_seconds["x"] == pytest.approx([0.5 * index + 0.25 for index in range(11)], abs=0.06)
     assert over_steps["y"][1] == pytest.approx(0.75)
-    redrawn(stars, lambda: stars.locator("#curve-metric").select_option("train/loss"))
+    redrawn(stars, lambda: stars.locator("#metric").select_option("train/loss"))
     assert traces(stars, "curves-steps")[0]["y"][0] == pytest.approx(1.53)
 
 
@@ -523,6 +524,24 @@ def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars:
     assert "#9 · tiny · dropout 0 · seed 1" in stars.locator("#confusion").inner_text()
 
 
+def test_a_click_on_a_run_shows_its_settings_results_files_and_command(stars: Any) -> None:
+    assert not stars.locator("#details").is_visible()
+    assert not stars.locator("#runs_wrapper .dt-paging").is_visible(), "ten rows fit on a page"
+    row = stars.locator("#runs tbody tr", has_text="dropout-0_model-small_seed-2")
+    redrawn(stars, row.click)
+    details = stars.locator("#details")
+    rows = [text.split("\t") for text in texts(stars, "#details tr")]
+    assert ["optimizer.lr", "0.001"] in rows
+    assert ["val/loss", "1.16"] in rows
+    assert ["so-so", "9", "0.2727", "0.3333", "0.3000"] in rows  # 3 of 11 predicted, and of 9 true
+    assert "model=small dropout=0 seed=2 optimizer.lr=1e-3" in details.locator("pre").inner_text()
+    link = urlsplit(details.locator("a", has_text="metrics.json").evaluate("each => each.href"))
+    assert json.loads(Path(unquote(link.path)).read_text())["seed"] == 2
+    assert stars.evaluate("document.querySelector('#details .plot').data.map(each => each.name)") == [METRIC]
+    redrawn(stars, row.click)
+    assert not details.is_visible()
+
+
 def test_generated_data_is_marked_in_every_view(opened: Opened) -> None:
     page = opened.page
     page.locator("#tabs button", has_text="names").click()
@@ -533,7 +552,6 @@ def test_generated_data_is_marked_in_every_view(opened: Opened) -> None:
     for plot in ("curves-steps", "curves-seconds", "parallel", "parameters", "compute", "heat"):
         found = page.locator(f"#{plot}")
         assert "GENERATED SAMPLE" in found.inner_text() or not traces(page, plot)
-    assert traces(page, "parameters")
     assert traces(page, "curves-steps")[0]["text"].startswith("[generated sample]")
     assert set(texts(page, "h2 .board")) == {"names: GENERATED SAMPLE"}
 
@@ -571,7 +589,7 @@ def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_
     lines = traces(found.page, "curves-steps")
     assert len(lines) == 60
     assert len(traces(found.page, "parallel")[0]["line"]["color"]) == 60
-    assert sum(len(trace["x"]) for trace in traces(found.page, "compute") if trace["mode"] == "markers") == 60
+    assert not found.page.locator("#parameters").is_visible(), "all parameters are equal"
     assert not any(line["text"] == "seed 10" for line in lines)
     redrawn(found.page, lambda: found.page.locator("#most").select_option("all"))
     assert len(traces(found.page, "curves-steps")) == 71

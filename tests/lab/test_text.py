@@ -34,7 +34,7 @@ def test_markdown_has_a_line_for_each_group_and_for_all_that_does_not_count() ->
     header, _, first, second = rows_of(text, "stars: val/accuracy (higher is better)")
     assert header == headers(boards(RUNS, falls)[0])
     best, other = (dict(zip(header, row, strict=True)) for row in (first, second))
-    assert (best["rank"], best["model"], best[METRIC], best["best run"]) == ("1", "tiny", "0.5 ± 3.2", "b")
+    assert (best["rank"], best["model"], best[METRIC], best["best run"]) == ("1", "tiny", "0.500 ± 3.177", "b")
     assert (best["seeds"], best["parameters"], best["fit time"], best["test/accuracy"]) == ("2", "1,009", "4.0 s", "–")
     assert (other["rank"], other["runs"], other[METRIC]) == ("2", "1 + 1 not counted", "0.125")
     assert (other["fit time"], other["test/accuracy"]) == ("–", "0.0625")

@@ -204,12 +204,13 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
 
 def groups_table(board: Board) -> Table:
     """Return the table of the best groups of a board for the terminal."""
-    groups = [group for group in board.groups if not text.is_pruned(group)][:GROUPS_ON_TERMINAL]
+    found = zip(board.groups, text.rows_of(board), strict=True)
+    groups = [(group, row) for group, row in found if not text.is_pruned(group)][:GROUPS_ON_TERMINAL]
     against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
     numbers = ("seeds", board.metric or "metric", "best", "parameters")
     rows = []
-    for group in groups:
-        cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
+    for group, row in groups:
+        cell = {each.header: each.text for each in row}
         verdict = [text.verdict_of(group, board, is_short=True)] if against else []
         name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
         rows.append([cell["rank"], name, *(cell[number] for number in numbers), *verdict])
@@ -221,9 +222,9 @@ def groups_table(board: Board) -> Table:
 
 def show(found: Sequence[Board]) -> None:
     """Print the best groups of each task."""
-    from firstlight.console import Console
+    from firstlight.console import wide_console
 
-    console = Console()
+    console = wide_console()
     for board in found:
         if board.finding:
             console.print(board.finding, soft_wrap=True)

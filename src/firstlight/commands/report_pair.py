@@ -46,7 +46,7 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
         notes.append(SAMPLE_NOTE)
     from firstlight.lab.reports.page import page
 
-    named = [replace(run, keys=run.keys | {"run": name}) for name, run in ((A, first), (B, second))]
+    named = [replace(run, keys=run.keys | {"run": name}, files=()) for name, run in ((A, first), (B, second))]
     board = board_of(named, falls, metric or None)
     write_atomically(folder / PAGE, page(f"{B} against {A}: {metric}", notes, [board], named, falls, result.html()))
     for line in notes:

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
+from firstlight.invocation import invocation
 from firstlight.runs.folder import MOMENT, RunFolder, read_history
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
 from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run, Value
@@ -33,6 +35,10 @@ NUMBERS = {  # fields of a run that are values of the record, and their types
     **dict.fromkeys(("optimized_metric", "optimized_mode"), (str,)),
 }
 GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
+LINKED = (  # from the page of a report
+    *("config.txt", "config.yaml", "metrics.json", "history.jsonl", "train.log", "figures/figures.html"),
+    *("confusion_matrix", "samples", "evaluate", "checkpoints"),
+)
 WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
@@ -56,7 +62,10 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
         if is_starting(folder):
             return Run(name, "running", why="it is starting")
         return Run(name, UNREADABLE, why=_within(folder, str(error)))
-    return replace(run, status=status, why=_within(folder, why), curves=curves, texts=texts, confusion=confusion)
+    files = [name for name in LINKED if (folder.path / name).exists()]
+    return replace(
+        run, status=status, why=_within(folder, why), curves=curves, texts=texts, confusion=confusion, files=files
+    )
 
 
 def _within(folder: RunFolder, message: str) -> str:
@@ -111,6 +120,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         str(part("status", str)),
         keys=typed | {key: plain_value(part(key, str, int, float)) for key in KEYS},
         is_baseline="chosen" in record,
+        command="" if "chosen" in record else _command(overrides),
         source=part("source", str, of=data),
         fingerprint=part("fingerprint", str, of=data),
         sizes={split: size for split, size in sizes.items() if type(size) is int},
@@ -120,6 +130,12 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         fit_seconds=part("fit", int, float, of=part("seconds", dict) or {}),
         **numbers,
     )
+
+
+def _command(overrides: Sequence[str]) -> str:
+    """Return the command that repeats a run, for the shell."""
+    kept = [override for override in overrides if not override.startswith("sweep.")]
+    return f"{invocation('train')} {shlex.join(kept)}".rstrip()
 
 
 def checked(name: str, value: Any, *types: type) -> Any:

@@ -44,7 +44,8 @@ class Run:
     why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
     tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
     validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
-    objectives: those of its search if there are several, with `minimize` or `maximize`.
+    objectives: those of its search if there are several, with `minimize` or `maximize`. command: the one that repeats
+    it. files: those of its folder to which the page links.
     """
 
     folder: str
@@ -72,6 +73,8 @@ class Run:
     curves: dict[str, Curve] = field(default_factory=dict)
     confusion: Confusion | None = None
     texts: str | None = None
+    command: str = ""
+    files: Sequence[str] = ()
 
     @property
     def task(self) -> str | None:

@@ -19,9 +19,12 @@ const NARROW = 600; // pixels of a phone's screen
 const MOST_MEANS = 30; // groups in the plot of means
 const CHOSEN_AT_FIRST = 60; // initial number of runs in a plot
 const SIDE_BY_SIDE = 4; // confusion matrices and texts
+const MORE_METRICS = 2; // in the table of runs, besides the one that ranks; the details of a run have all
+const FEW_ROWS = 15; // rows of a table without pages
 const MOST_IN_SVG = 100; // lines; a plot with more lines uses WebGL
 const MOST_IN_LEGEND = 24;
 const MOST_TICKS = 12; // values of a key that have one tick each
+const SAME_LEFT_OUT = ["data", "status", "parameters", "steps", "reason if not counted"]; // columns of runs
 const ALL = "all";
 const GROUP = "group";
 const NONE = "none";
@@ -126,13 +129,32 @@ function keyColumn(key) {
   return column(key, value, (run) => escaped(run.keys[key]), { isNumeric });
 }
 
-function metricColumn(metric) {
-  return column(metric, (run) => run.metrics[metric], (run) => number(run.metrics[metric]), { isNumeric: true });
+function numberColumn(title, of) {
+  const text = decimals(board.runs.map(of));
+  return column(title, of, (run) => text(of(run)), { isNumeric: true });
 }
+
+const metricColumn = (metric) => numberColumn(metric, (run) => run.metrics[metric]);
 
 function dataText(run) {
   return run.isSample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data);
 }
+
+function decimals(values) {
+  // Returns a function that writes the numbers of a column with the same number of decimals.
+  const known = values.filter((value) => value != null);
+  const largest = Math.max(0, ...known.map(Math.abs)) || 1;
+  const most = Math.max(0, 3 - Math.floor(Math.log10(largest)));
+  const places = Math.max(0, ...known.map((value) => (value.toFixed(most).replace(/0+$/, "").split(".")[1] ?? "").length));
+  return (value) => (value == null ? "–" : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places, useGrouping: largest >= 1e4 }));
+}
+
+function differing(columns, rows, names) {
+  // Returns the columns without those of the names that have the same value in all of several rows.
+  return columns.filter(({ title, render }) => !names.includes(title) || rows.length === 1 || unique(rows.map((row) => render(row, "sort"))).length > 1);
+}
+
+const paged = (rows) => ({ paging: rows.length > FEW_ROWS, info: rows.length > FEW_ROWS, pageLength: FEW_ROWS, lengthMenu: [FEW_ROWS, 50, 200, 1000], scrollX: true, autoWidth: false });
 
 function showGroups() {
   groupsTable?.destroy();
@@ -150,21 +172,17 @@ function showGroups() {
   });
   groupsTable = new DataTable(byId("groups"), {
     data: board.groups,
-    columns,
+    columns: differing(columns, board.groups, board.isSample ? ["parameters"] : ["data", "parameters"]),
     order: [[0, "asc"]],
-    paging: board.groups.length > 15,
-    searching: board.groups.length > 15,
-    info: board.groups.length > 15,
-    pageLength: 15,
-    lengthMenu: [15, 50, 200],
-    scrollX: true,
-    autoWidth: false,
+    searching: board.groups.length > FEW_ROWS,
+    ...paged(board.groups),
   });
 }
 
 function showRuns() {
   runsTable?.destroy();
   byId("runs").replaceChildren();
+  const others = board.metrics.slice(1);
   const columns = [
     column("rank", (run) => run.rank, (run) => run.rank ?? "–", { isNumeric: true }),
     ...board.metrics.slice(0, 1).map(metricColumn),
@@ -172,21 +190,18 @@ function showRuns() {
     keyColumn("seed"),
     column("data", (run) => run.data, dataText),
     column("status", (run) => run.status, (run) => escaped(run.status)),
-    ...board.metrics.slice(1).map(metricColumn),
+    ...[...others.filter((name) => name.startsWith("test/")), ...others.filter((name) => !name.startsWith("test/"))].slice(0, MORE_METRICS).map(metricColumn),
     column("parameters", (run) => run.parameters, (run) => run.parameters?.toLocaleString("en") ?? "–", { isNumeric: true }),
     column("steps", (run) => run.steps, (run) => run.steps?.toLocaleString("en") ?? "–", { isNumeric: true }),
-    column("fit (s)", (run) => run.seconds, (run) => number(run.seconds), { isNumeric: true }),
-    column("folder", (run) => run.folder, (run) => escaped(run.folder)),
+    numberColumn("fit (s)", (run) => run.seconds),
+    column("folder", (run) => run.folder, (run) => escaped(run.folder.slice(run.folder.lastIndexOf("/") + 1))),
     column("reason if not counted", (run) => run.why, (run) => escaped(run.why)),
   ];
   runsTable = new DataTable(byId("runs"), {
     data: board.runs,
-    columns,
+    columns: differing(columns, board.runs, board.isSample ? SAME_LEFT_OUT.slice(1) : SAME_LEFT_OUT),
     order: [[0, "asc"]],
-    pageLength: 15,
-    lengthMenu: [15, 50, 200, 1000],
-    scrollX: true,
-    autoWidth: false,
+    ...paged(board.runs),
     select: { style: "os" },
     columnControl: [
       { target: 0, content: ["order"] },
@@ -196,6 +211,46 @@ function showRuns() {
     language: { emptyTable: "no runs", zeroRecords: "no runs match the filters" },
   });
   runsTable.on("search.dt select.dt deselect.dt", redrawSoon);
+  runsTable.on("select.dt deselect.dt", showDetails);
+  showDetails();
+}
+
+function showDetails() {
+  // Shows everything about the selected run below the table of runs.
+  const place = byId("details");
+  const selected = runsTable.rows({ selected: true }).data().toArray();
+  place.hidden = selected.length !== 1;
+  if (place.hidden) return;
+  const [run] = selected;
+  const of = (titles, facts) => plainTable(titles, facts.filter(([, value]) => value != null && value !== ""), () => false);
+  const settings = { folder: run.folder, ...run.settings, data: run.data, status: run.status, "reason if not counted": run.why };
+  const results = { ...run.metrics, parameters: run.parameters, steps: run.steps, "fit (s)": run.seconds };
+  const links = element("p");
+  for (const file of run.files) {
+    const address = [".", ...`${run.folder}/${file}`.split("/").map(encodeURIComponent)].join("/");
+    links.append(element("a", file, { href: address, target: "_blank" }));
+  }
+  const tables = element("div", "", { class: "many" });
+  tables.append(of(["setting", "value"], Object.entries(settings)), of(["result", "value"], Object.entries(results).map(([name, value]) => [name, number(value)])));
+  if (run.confusion) tables.append(classTable(run.confusion));
+  const curves = element("div", "", { class: "plot" });
+  place.replaceChildren(element("h3", named(run)), links, ...(run.command ? [element("pre", run.command)] : []), tables, curves);
+  const metric = lastName(byId("metric").value);
+  const traces = run.curves.flatMap(({ steps, values }) => Object.entries(values).filter(([name]) => lastName(name) === metric && steps.length > 1).map(([name, y]) => ({ mode: "lines", x: steps, y, name: plain(name) })));
+  if (traces.length) Plotly.newPlot(curves, traces, layout(metric, "step", plain(metric), { showlegend: true, height: 320 }), config);
+  if (run.texts) place.append(element("pre", run.texts));
+  place.scrollIntoView({ block: "nearest" });
+}
+
+function classTable({ classes, counts }) {
+  // Returns the table of precision, recall and F1 of each class of a confusion matrix.
+  const sum = (values) => values.reduce((total, value) => total + value, 0);
+  const rows = classes.map((name, index) => {
+    const [right, texts, predicted] = [counts[index][index], sum(counts[index]), sum(counts.map((row) => row[index]))];
+    const share = (whole) => (whole ? right / whole : 0).toFixed(4);
+    return [name, texts.toLocaleString("en"), share(predicted), share(texts), share((texts + predicted) / 2)];
+  });
+  return plainTable(["class", "texts", "precision", "recall", "F1"], rows, () => false);
 }
 
 // ---- choice of the runs in the plots
@@ -255,7 +310,7 @@ function layout(title, x, y, more = {}) {
   const axis = { gridcolor: colourOf("grid"), zeroline: false, linecolor: colourOf("ink"), ticks: "outside", automargin: true };
   return {
     title: titled(title),
-    font: { color: colourOf("ink"), size: isNarrow() ? 11 : 13 },
+    font: { family: getComputedStyle(document.body).fontFamily, color: colourOf("ink"), size: isNarrow() ? 11 : 13 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 64, r: 16, t: 40, b: 56 },
@@ -285,7 +340,7 @@ const config = { responsive: true, displaylogo: false, displayModeBar: isNarrow(
 
 function plot(id, traces, plotLayout, whenEmpty) {
   const place = byId(id);
-  if (!traces.length) {
+  if (!traces.length || place.hidden) {
     if (place.data) Plotly.purge(place);
     place.replaceChildren(element("p", whenEmpty, { class: "empty" }));
     return;
@@ -347,7 +402,8 @@ function drawFront() {
 }
 
 function drawCurves(runs, colours) {
-  const metric = byId("curve-metric").value;
+  const chosen = byId("metric").value;
+  const metric = board.curves.includes(chosen) ? chosen : board.curves[0];
   const seen = new Set();
   const lines = runs.flatMap((run) => {
     const curve = run.curves.find((each) => metric in each.values);
@@ -377,6 +433,7 @@ function drawCurves(runs, colours) {
   plot("curves-seconds", over("seconds"), layout(`${metric} over time`, "time since the start of the fit (s)", plain(better(metric)), below), empty);
 }
 
+const lastName = (metric) => metric.slice(metric.lastIndexOf("/") + 1);
 const lastPart = (key) => key.slice(key.lastIndexOf(".") + 1);
 
 function dimension(key, texts) {
@@ -705,19 +762,20 @@ function openBoard(index) {
     place.classList.toggle("sample", board.isSample);
   }
   const keys = [...board.swept, "seed"];
-  const curves = unique(board.runs.flatMap((run) => run.curves.flatMap((curve) => Object.keys(curve.values))));
+  const curves = unique(board.runs.flatMap((run) => run.curves.filter((curve) => curve.steps.length > 1).flatMap((curve) => Object.keys(curve.values))));
   const priority = (name) => (name === board.metric ? 0 : name.startsWith("val/") ? 1 : name.startsWith("train/") ? 2 : 3);
   curves.sort((a, b) => priority(a) - priority(b) || a.localeCompare(b));
+  board.curves = curves;
   const countedRuns = counted(board.runs);
+  for (const cost of ["parameters", "compute"]) byId(cost).hidden = unique(countedRuns.map((run) => run[cost]?.toPrecision(2)).filter(Boolean)).length < 2;
   for (const id of ["groups", "runs"]) showSection(id, true);
   showSection("curves-steps", curves.length > 0);
   showSection("parallel", countedRuns.length > 1);
-  showSection("parameters", countedRuns.length > 1);
+  showSection("parameters", !byId("parameters").hidden || !byId("compute").hidden);
   showSection("heat", board.swept.length > 0 && countedRuns.length > 1);
   showSection("confusion", board.runs.some((run) => run.confusion));
   showSection("texts", board.runs.some((run) => run.texts));
-  fillSelect("curve-metric", curves, board.metric);
-  fillSelect("metric", board.metrics, board.metric);
+  fillSelect("metric", unique([...board.metrics, ...curves]), board.metric);
   const most = [20, CHOSEN_AT_FIRST, 200].filter((each) => each < board.runs.length).map(String);
   fillSelect("most", [...most, ALL], board.runs.length > CHOSEN_AT_FIRST ? String(CHOSEN_AT_FIRST) : ALL);
   fillSelect("colour", [GROUP, ...keys], board.groups.length > PALETTE.length ? (board.swept[0] ?? GROUP) : GROUP);

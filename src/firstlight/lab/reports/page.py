@@ -15,7 +15,7 @@ from typing import Any
 
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.fronts import Front
-from firstlight.lab.reports.text import data_of, direction, front_table, headers, row_of
+from firstlight.lab.reports.text import Cell, data_of, direction, front_table, headers, rows_of
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
 
@@ -97,7 +97,7 @@ def _board(board: Board, most: int) -> dict[str, Any]:
         "metrics": board.metrics,
         "headers": headers(board),
         "front": None if board.front is None else _front(board, board.front),
-        "groups": [_group(group, board) for group in board.groups],
+        "groups": [_group(group, row, board) for group, row in zip(board.groups, rows_of(board), strict=True)],
         "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(board.runs, start=1)],
     }
 
@@ -119,8 +119,7 @@ def _front(board: Board, front: Front) -> dict[str, Any]:
     }
 
 
-def _group(group: Group, board: Board) -> dict[str, Any]:
-    row = row_of(group, board)
+def _group(group: Group, row: Sequence[Cell], board: Board) -> dict[str, Any]:
     spread = group.spreads.get(board.metric or "")
     return {
         "name": short_name(group.keys),
@@ -142,6 +141,9 @@ def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str,
         "folder": run.folder,
         "group": group,
         "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
+        "settings": {key: brief(value) for key, value in run.keys.items()},
+        "command": run.command,
+        "files": run.files,
         "isSample": run.is_sample,
         "isBaseline": run.is_baseline,
         "data": data_of([run]),

@@ -88,9 +88,9 @@ class Section:
 
     def show(self) -> None:
         """Print the sentences and the tables."""
-        from firstlight.console import Console
+        from firstlight.console import wide_console
 
-        console = Console()
+        console = wide_console()
         for part in (*self.sentences, *(table.on_terminal() for table in self.tables)):
             console.print(part)
 

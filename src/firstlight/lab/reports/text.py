@@ -1,6 +1,7 @@
 """Reports as Markdown and as CSV."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
     for board in found:
         lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
         lines += [escaped(board.finding), ""] if board.finding else []
-        lines += Table("", headers(board), [cells(group, board) for group in board.groups]).markdown()
+        lines += Table("", headers(board), [[cell.text for cell in row] for row in rows_of(board)]).markdown()
         if board.front is not None:
             lines += front_table(board, board.front).markdown(3)
     rows = [
@@ -55,35 +56,39 @@ class Cell:
 
 def headers(board: Board) -> list[str]:
     """Return the headers of the table of groups."""
-    return [cell.header for cell in row_of(board.groups[0], board)]
+    return [cell.header for cell in rows_of(board)[0]]
 
 
-def cells(group: Group, board: Board) -> list[str]:
-    """Return the texts of a group in the table of groups."""
-    return [cell.text for cell in row_of(group, board)]
+def rows_of(board: Board) -> list[list[Cell]]:
+    """Return the cells of each group in the table of groups. All rows have the same headers."""
+    has_split = any(accuracy_half_width(group, board.metric) is not None for group in board.groups)
+    columns = (board.metric or "metric", *other_metrics(board))
+    places = {name: _decimals([group.spreads.get(name) for group in board.groups]) for name in columns}
+    return [_row_of(group, board, places, has_split=has_split) for group in board.groups]
 
 
-def row_of(group: Group, board: Board) -> list[Cell]:
-    """Return the cells of a group in the table of groups. All groups of a board have the same headers."""
+def _row_of(group: Group, board: Board, places: Mapping[str, int], *, has_split: bool) -> list[Cell]:
     best, metric = group.best, board.metric or "metric"
     value = best.metrics[board.metric] if best and board.metric else None
     spread, split = group.spreads.get(metric), accuracy_half_width(group, board.metric)
-    has_split = any(accuracy_half_width(each, board.metric) is not None for each in board.groups)
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
-        Cell(metric, "pruned" if is_pruned(group) else spread_text(spread), spread and spread.mean),
+        Cell(metric, "pruned" if is_pruned(group) else spread_text(spread, places[metric]), spread and spread.mean),
         *([Cell("± of the split", "–" if split is None else f"{split:.2g}", split)] if has_split else []),
         *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
-        Cell("best", "–" if value is None else number(value), value),
+        Cell("best", "–" if value is None else f"{value:,.{places[metric]}f}", value),
         *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
         *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if has_badges(board) else []),
         Cell("data", data, data),
         Cell("seeds", str(group.seeds), group.seeds),
         Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
-        *(Cell(name, spread_text(group.spreads.get(name)), mean_of(group, name)) for name in other_metrics(board)),
+        *(
+            Cell(name, spread_text(group.spreads.get(name), places[name]), mean_of(group, name))
+            for name in other_metrics(board)
+        ),
         Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
         Cell("fit time", duration(group.seconds), group.seconds),
         Cell("best run", best.folder if best else "–", best.folder if best else ""),
@@ -138,10 +143,26 @@ def data_of(runs: Sequence[Run]) -> str:
     return ", ".join(SAMPLE_MARK if source == "sample" else source for source in sources) or "–"
 
 
-def spread_text(spread: Spread | None) -> str:
-    """Return the mean with half of its 95% interval, such as `0.475 ± 0.003`, or only the mean of one seed."""
+def _decimals(spreads: Sequence[Spread | None]) -> int:
+    """Return the number of decimals of a column: at most four digits of the largest mean, and one of each interval."""
+    known = [spread for spread in spreads if spread is not None and math.isfinite(spread.mean)]
+    largest = max((abs(spread.mean) for spread in known), default=0) or 1
+    most = max(0, 3 - math.floor(math.log10(largest)))
+    needed = [len(f"{spread.mean:.{most}f}".rstrip("0").partition(".")[2]) for spread in known]
+    widths = [-math.floor(math.log10(spread.half_width)) for spread in known if spread.half_width]
+    return min(max([0, *needed, *widths]), most + 2)
+
+
+def spread_text(spread: Spread | None, decimals: int | None = None) -> str:
+    """Return the mean with half of its 95% interval, such as `0.475 ± 0.003`, or only the mean of one seed.
+
+    decimals: of both numbers; None: four significant digits of the mean, and two of the interval.
+    """
     if spread is None:
         return "–"
+    if decimals is not None:
+        width = "" if spread.half_width is None else f" ± {spread.half_width:.{decimals}f}"
+        return f"{spread.mean:,.{decimals}f}{width}"
     if spread.half_width is None:
         return number(spread.mean)
     return f"{number(spread.mean)} ± {spread.half_width:.2g}"
