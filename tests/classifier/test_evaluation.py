@@ -124,3 +124,18 @@ def test_figures_of_generated_data_are_marked(tmp_path: Path, kind: SourceKind) 
     judged.save(figure, tmp_path / "figure.png")
     assert figure.get_suptitle() == "Confusion matrix, test" + (SAMPLE_MARK if kind is SourceKind.sample else "")
     assert (tmp_path / "figure.png").exists()
+
+
+def test_each_class_has_its_precision_recall_and_f1_and_mistakes_are_in_the_order_of_their_confidence() -> None:
+    targets, logits = np.array([0, 0, 0, 1, 1, 0]), torch.tensor([[-2.0], [-1.0], [1.0], [3.0], [-4.0], [2.0]])
+    data: Any = SimpleNamespace(
+        targets=targets, num_classes=2, class_names=["bad", "good"], has_ordered_classes=False, options=None
+    )
+    judged = Judged(data, "test", np.arange(6), logits)
+    assert judged.mistakes().rows.tolist() == [4, 5, 2]
+    bad, good = judged.per_class()
+    assert bad == {"class": "bad", "texts": 4, "precision": 2 / 3, "recall": 0.5, "f1": pytest.approx(4 / 7)}
+    assert good == {"class": "good", "texts": 2, "precision": 1 / 3, "recall": 0.5, "f1": pytest.approx(0.4)}
+    metrics = judged.metrics()
+    assert metrics["auc"] == 0.5  # of the eight pairs of a good and a bad text, four are in order
+    assert "auc" not in judged.at(np.arange(3)).metrics(), "undefined for one class"

@@ -11,6 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
+from torchmetrics.functional.classification import binary_auroc
 
 from firstlight.callbacks.write_predictions import of_classes, predictions_of
 from firstlight.classifier.accuracy import classification_metrics
@@ -30,7 +31,7 @@ from firstlight.figures import (
     save,
 )
 from firstlight.figures.style import mark_sample
-from firstlight.files.row_writer import write_rows
+from firstlight.files.row_writer import row_writer, write_rows
 from firstlight.files.rows import dataset_files
 from firstlight.kind.results import Measurement
 from firstlight.kind.token_metrics import count_cuts
@@ -38,6 +39,8 @@ from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.predictions import write_predictions
 
 log = logging.getLogger(__name__)
+
+MOST_PRINTED = 20  # classes in the table on the terminal
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +78,43 @@ class Judged:
 
     def with_targets(self) -> "Judged":
         """Return the predictions for the rows with a target."""
-        is_used = self.targets != LEFT_OUT
-        return Judged(self.data, self.split, self.rows[is_used], self.logits[torch.from_numpy(is_used)])
+        return self.at(np.flatnonzero(self.targets != LEFT_OUT))
+
+    def mistakes(self) -> "Judged":
+        """Return the wrong predictions of rows with a target, the most confident first."""
+        wrong = np.flatnonzero(self.predicted != self.targets)
+        return self.at(wrong[np.argsort(-self.probabilities[wrong].max(axis=1), kind="stable")])
+
+    def at(self, places: NDArray[np.int64]) -> "Judged":
+        """Return the predictions at some places."""
+        return Judged(self.data, self.split, self.rows[places], self.logits[torch.from_numpy(places)])
 
     def metrics(self) -> dict[str, float]:
-        """Return the loss and the metrics of the callback `Accuracy` for rows with a target."""
+        """Return the loss, the metrics of the callback `Accuracy` and, of two classes, AUC, for rows with a target."""
         targets = torch.from_numpy(self.targets)
         measure = classification_metrics(self.data.num_classes, are_ordered=self.data.has_ordered_classes)
         measured = {"loss": classification_loss(self.logits, targets)}
         measured |= measure(torch.from_numpy(self.predicted), targets)
+        if len(set(self.targets.tolist())) == self.data.num_classes == 2:  # undefined if a class has no rows
+            measured["auc"] = binary_auroc(torch.from_numpy(self.probabilities[:, 1]), targets)
         return {name: float(value) for name, value in measured.items()}
+
+    def per_class(self) -> list[dict[str, Any]]:
+        """Return the precision, recall and F1 of each class for rows with a target. A share of no rows is 0."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        places = range(self.data.num_classes)
+        found = precision_recall_fscore_support(self.targets, self.predicted, labels=places, zero_division=0)
+        return [
+            {
+                "class": name,
+                "texts": int(texts),
+                "precision": float(precision),
+                "recall": float(recall),
+                "f1": float(f1),
+            }
+            for name, precision, recall, f1, texts in zip(self.data.class_names, *found, strict=True)
+        ]
 
     def write_predictions(self, path: Path) -> None:
         """Write the loss and the hit of each row with a target, as a training does."""
@@ -135,22 +165,30 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
     used = judged.with_targets()
     if sentence := data.label_reading.missing(used.targets):
         log.warning("%s, %s split: %s", data.source.where, split, sentence)
+    per_class = used.per_class()
     size = {
         "rows": len(used.rows),
         "left_out": len(judged.rows) - len(used.rows),
         "cut": count_cuts(longest(data.encoded.lengths[judged.rows]), data.options.context_length),
         "labels": data.label_reading.record(),
+        "per_class": per_class,
     }
 
     def write(folder: Path) -> None:
-        write_rows(folder / "predictions.csv", prediction_rows(judged))
+        rows = prediction_rows(judged)
+        write_rows(folder / "predictions.csv", rows)
+        with row_writer(folder / "mistakes.csv", list(rows[0])) as write_row:
+            for row in prediction_rows(used.mistakes()):
+                write_row(row)
         used.write_predictions(folder / "predictions.npz")
         used.write_confusion_matrix(folder / "confusion_matrix")
         if tuple(data.encoded.label_names) == STARS:
             used.save(draw_probability_per_star(judged), folder / "probability_per_star.png")
         used.save(draw_predicted_per_class(used), folder / "predicted_per_class.png")
 
-    return Measurement(used.metrics(), size, (str(data.label_reading),), write, "Figures, predictions and metrics")
+    printed = per_class if len(per_class) <= MOST_PRINTED else []
+    notes, contents = (str(data.label_reading),), "Figures, predictions, mistakes and metrics"
+    return Measurement(used.metrics(), size, notes, write, contents, printed)
 
 
 def prediction_rows(judged: Judged) -> list[dict[str, Any]]:

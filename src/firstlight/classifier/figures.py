@@ -41,17 +41,17 @@ def calibration(subject: Subject) -> Drawn:
 def mistakes(subject: Subject) -> Drawn:
     """Return the figure of the most confident wrong predictions."""
     judged, data = judged_of(subject).with_targets(), subject.data
-    wrong = np.flatnonzero(judged.predicted != judged.targets)
-    if not len(wrong):
+    wrong = judged.mistakes()
+    if not len(wrong.rows):
         raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
-    surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
-    texts = data.source.texts(data.options.text_columns, judged.rows[surest].tolist())
-    names, targets, predicted = data.class_names, judged.targets, judged.predicted
+    surest = wrong.at(np.arange(min(len(wrong.rows), MOST_MISTAKES)))
+    texts = data.source.texts(data.options.text_columns, surest.rows.tolist())
+    names, targets, predicted = data.class_names, surest.targets, surest.predicted
     rows = [
-        Mistake(text, names[targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
-        for i, text in zip(surest, texts, strict=True)
+        Mistake(text, names[targets[i]], names[predicted[i]], float(surest.probabilities[i].max()))
+        for i, text in enumerate(texts)
     ]
-    title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
+    title = f"The {len(rows)} most confident of {len(wrong.rows):,} mistakes, {SPLIT}"
     return Drawn(plot_mistakes(rows, title=title))
 
 

@@ -141,16 +141,21 @@ def print_results(folder: Path, run: "Run", source: "Source", split: str, measur
     """Print the metrics and the folder of the results."""
     from rich.table import Table
 
-    from firstlight.console import Console
+    from firstlight.console import wide_console
 
     table = Table("metric", "value")
     table.columns[1].justify = "right"
     for name, value in measured.metrics.items():
         table.add_row(name, f"{value:.4f}")
-    console = Console()
+    console = wide_console()
     for line in (f"{run.folder.path} on {source.where}, {split}:", *measured.notes):
         console.print(line, soft_wrap=True)
     console.print(table)
+    if measured.per_class:
+        classes = Table(*measured.per_class[0])
+        for row in measured.per_class:
+            classes.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()))
+        console.print(classes)
     if warning := sample_note(run, source):
         console.print(warning, style="bold")
     console.print(f"{measured.contents} are in {folder}", soft_wrap=True)

@@ -1,6 +1,6 @@
 """What a run returns to the commands: measurements and figures. Imports no torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ class Measurement(NamedTuple):
 
     metrics: metrics by name. size: how much was measured, for metrics.json. notes: notes on the results, which are
     printed. write: function that writes more files into a folder. contents: name of all files of the results.
+    per_class: precision, recall and F1 of each class of a classifier, as rows of a table that is printed.
     """
 
     metrics: dict[str, float]
@@ -25,6 +26,7 @@ class Measurement(NamedTuple):
     notes: tuple[str, ...] = ()
     write: Callable[[Path], None] | None = None
     contents: str = "The metrics"
+    per_class: Sequence[Mapping[str, Any]] = ()
 
 
 class NothingToDrawError(UserError):
