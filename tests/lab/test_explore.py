@@ -198,11 +198,13 @@ def test_two_runs_are_compared_and_named_by_what_differs(
     own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
 ) -> None:
     other = scripts.train("task=sentiment", *drawn_training, "dropout=0", "seed=5")
-    notes = explored(scripts, str(own), "--compare", str(other), "--figures", "comparison")
+    notes = explored(scripts, str(own), "--compare", str(other), "--figures", "curves")
     svg = (own / "figures" / "comparison.svg").read_text(encoding="utf-8")
     assert "dropout=0.3, training" in svg
     assert "dropout=0.0, validation" in svg
     assert "the runs differ in dropout, seed\n" in notes
+    problem = refused(scripts, str(own), "--compare", str(other), "--figures", "norms")
+    assert "no figure of --figures shows two runs; add comparison to them, or omit --compare" in problem
 
 
 def lose_data(run: Path, reviews: Path) -> None:

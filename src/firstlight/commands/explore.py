@@ -43,7 +43,8 @@ class ExploreOptions:
     text: str | None = None
     """The text for figures of attention, attributions and continuations. Default: one of the validation split."""
     compare: str | None = None
-    """Another run, drawn next to the first one in the figure `comparison`."""
+    """Another run, whose curves are drawn with those of the first one in the figure `comparison`. With --compare,
+    `--figures curves` means `comparison`."""
     task: str | None = None
     """Draw the data of this task, instead of a run."""
     block: int | None = None
@@ -106,6 +107,10 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
         traits |= {"compare"}
+        options.figures = ["comparison" if name == "curves" else name for name in options.figures]
+        if options.figures and "comparison" not in options.figures:
+            problem = f"--compare {options.compare}: no figure of --figures shows two runs"
+            raise UserError(f"{problem}; add comparison to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")

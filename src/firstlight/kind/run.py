@@ -163,12 +163,15 @@ class Run(ABC):
         optimized = row.optimized_metric or ""
         metrics = [name for name in (optimized, f"test/{optimized.partition('/')[2]}") if name in row.metrics]
         steps = "" if row.steps is None else f" after {row.steps:,} steps"
-        facts = self._facts() | {
-            "data": f"{SAMPLE_MARK}, not real data" if self.data_source == SAMPLE else self.data_source,
+        record = {
             "metrics": ", ".join(f"{name} {number(row.metrics[name])}" for name in metrics) or "none yet",
             "status": f"{row.status}: {row.why}" if row.why else f"{row.status}{steps}",
             "folder": f"{self.path} ({self.checkpoint.name})",
         }
+        if not self.folder.is_run():
+            record = {"status": "a checkpoint without a run, as a Trainer writes it", "file": str(self.checkpoint)}
+        source = f"{SAMPLE_MARK}, not real data" if self.data_source == SAMPLE else self.data_source
+        facts = self._facts() | {"data": source} | record
         title = f"{type(self).__name__}: {', '.join([*named, *counted])}".rstrip(": ")
         return "\n".join([title, *(f"  {name:<11}{fact}" for name, fact in facts.items())])
 

@@ -78,7 +78,8 @@ def run_folders(folder: Path) -> Iterator[Path]:
         is_run = "metrics.json" in files or ".hydra" in names
         if is_run:
             yield Path(where)
-        names[:] = [name for name in names if not name.startswith(".") and not (is_run and name in PARTS_OF_A_RUN)]
+        has_parts = is_run or "checkpoints" in names  # those of a Trainer may be evaluated too
+        names[:] = [name for name in names if not name.startswith(".") and not (has_parts and name in PARTS_OF_A_RUN)]
 
 
 def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
