@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from firstlight.data import hub
+from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.errors import UserError
+from firstlight.generator.corpus import find_text
 
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 
@@ -170,6 +172,45 @@ def test_a_missing_path_is_answered_with_its_look_alike(make):
     for check in (lambda path: check_path(path, SourceKind.auto), check_path):
         with pytest.raises(UserError, match=r"does not exist; did you mean 'data/opinions/opinions.jsonl'\?$"):
             check("data/opinions/opinion.jsonl")
+
+
+def test_a_name_without_an_owner_hints_at_the_hub_and_a_file_that_is_not_alike_is_not_suggested(make):
+    Path("five star.csv").write_text("text,label\na,1\n")
+    message = r"does not exist; a data set of the Hub is named with its owner, as in data.path=owner/five$"
+    with pytest.raises(UserError, match=message):
+        check_path("five", SourceKind.auto)
+    with pytest.raises(UserError, match=r"does not exist; check the name$"):
+        check_path("five.csv", SourceKind.auto)
+
+
+# --- folders of texts ---
+
+
+def test_a_folder_of_classes_is_data_whose_messages_name_the_file(working_folder):
+    for split, label, text in (("train", "pos", "Good."), ("train", "neg", "Bad."), ("test", "neg", "Worse.")):
+        folder = working_folder / "imdb" / split / label
+        folder.mkdir(parents=True)
+        (folder / "1.txt").write_text(text)
+    source = find_source(ReviewOptions(path="imdb"))
+    assert source.splits == ["train", "test"]
+    assert [row.values for row in source.rows("train", ["text"])] == [{"text": "Bad."}, {"text": "Good."}]
+    assert source.texts("text", [2, 0]) == ["Worse.", "Bad."]
+    assert source.place("train", 2) == "imdb/train/pos/1.txt"
+    assert find_source(ReviewOptions(path="imdb/test"), only_split="test").splits == ["test"]
+    Path("imdb/test/neg").rename("imdb/test/pos")
+    assert find_source(ReviewOptions(path="imdb")).fingerprint != source.fingerprint
+
+
+def test_the_text_files_of_a_folder_are_one_text(working_folder):
+    (working_folder / "novels").mkdir()
+    for name, text in {"b": "two\n", "a": "caf\u00e9"}.items():
+        (working_folder / f"novels/{name}.txt").write_text(text, encoding="cp1252")
+    source = find_text(CharacterOptions(path="novels", encoding="cp1252"))
+    assert "".join(source.lines()) == "caf\u00e9\ntwo\n"
+    with pytest.raises(
+        UserError, match=r"work has no .txt file; set data.path to a file, or to a folder of .txt files"
+    ):
+        find_text(CharacterOptions(path=str(working_folder)))
 
 
 def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):

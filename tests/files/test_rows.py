@@ -1,10 +1,15 @@
+import gzip
 import json
+import logging
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -98,6 +103,94 @@ def test_rows_are_streamed(make):
     assert next(rows).values == {"a": 1}
 
 
+ROWS = [{"text": "é, one", "label": "1"}, {"text": "two", "label": "0"}]
+CSV = 'text,label\n"é, one",1\ntwo,0\n'
+
+
+@pytest.mark.parametrize("name", ["r.csv.gz", "r.csv.zip", "r.zip"])
+def test_a_packed_file_is_read_as_the_file_in_it(tmp_path, name):
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(CSV.encode()))
+    else:
+        with ZipFile(tmp_path / name, "w", ZIP_DEFLATED) as archive:
+            archive.writestr("folder/r.csv", CSV)
+            archive.writestr("__MACOSX/._r.csv", "")
+    assert values(tmp_path / name) == ROWS
+    assert "".join(read_text(tmp_path / name)) == CSV
+    assert lines(tmp_path / name) == [2, 3]
+
+
+def test_an_archive_of_two_files_and_one_that_expands_too_far_are_refused(tmp_path, monkeypatch):
+    with ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", CSV)
+        archive.writestr("b.csv", CSV)
+    with pytest.raises(UserError, match=r"two.zip: the archive must have one file, not 2; unpack it, and name one"):
+        values(tmp_path / "two.zip")
+    monkeypatch.setattr(files_by_line, "SMALL", 100_000)
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"text\n" + b"a\n" * 1_000_000))
+    with pytest.raises(UserError, match=r"bomb.csv.gz: the file expands to more than 200 times its size"):
+        values(tmp_path / "bomb.csv.gz")
+    (tmp_path / "plain.csv").write_bytes(b"text\n" + b"a\n" * 100_000)
+    assert len(values(tmp_path / "plain.csv")) == 100_000
+
+
+@pytest.mark.parametrize(("name", "separator"), [("r.csv", ";"), ("r.csv", "|"), ("r.csv", "\t"), ("r.tsv", ",")])
+def test_the_character_between_columns_is_recognized_and_said_once(make, caplog, name, separator):
+    caplog.set_level(logging.INFO, "firstlight")
+    path = make(name, f'text{separator}label\n"é, one"{separator}1\ntwo{separator}0\n')
+    assert values(path, "text", "label") == values(path) == ROWS
+    [record] = caplog.records
+    assert record.getMessage() == f"{path}: the columns are separated by {separator!r}; " + (
+        "data.separator sets another character"
+    )
+
+
+def test_a_given_separator_and_a_column_with_a_semicolon_in_its_name_are_kept(make):
+    path = make("r.csv", "a;b\n1\n")
+    assert values(path, "a;b") == [{"a;b": "1"}]
+    layout = files.Layout(separator="/")
+    assert [row.values for row in read_rows(make("r.csv", "a/b\n1/2\n"), (), layout)] == [{"a": "1", "b": "2"}]
+
+
+def test_other_encodings_are_read_and_a_byte_order_mark_is_said(make, caplog):
+    caplog.set_level(logging.INFO, "firstlight")
+    layout = files.Layout(encoding="cp1252")
+    assert [row.values for row in read_rows(make("r.csv", CSV.encode("cp1252")), (), layout)] == ROWS
+    assert not caplog.records
+    path = make("marked.csv", CSV.encode("utf-8-sig"))
+    assert [row.values for row in read_rows(path, (), layout)] == values(path) == ROWS
+    assert caplog.messages == [f"{path}: read as UTF-8, because it begins with a byte-order mark"]
+    with pytest.raises(UserError, match=r"r.csv:2: byte 0xe9 is not UTF-8; .*, or set data.encoding, such as cp1252"):
+        values(make("r.csv", CSV.encode("cp1252")))
+
+
+def test_a_json_array_has_the_line_of_each_object(make):
+    path = make(
+        "r.json", '\n[\n {"text": "[a, {b}]",\n "label": 1},\n\n{"text": "c", "label": 2}, {"text": "d", "label": 3}]\n'
+    )
+    assert [row.values["text"] for row in read_rows(path)] == ["[a, {b}]", "c", "d"]
+    assert lines(path) == [3, 6, 6]
+
+
+def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "r.xlsx"
+    pd.DataFrame({"text": ["Good.", None, "NA"], "label": [4, None, 0]}).to_excel(path, index=False)
+    assert [(row.line, row.values) for row in read_rows(path)] == [
+        (2, {"text": "Good.", "label": "4"}),
+        (4, {"text": "NA", "label": "0"}),
+    ]
+    with pytest.raises(UserError, match=r"r.xlsx:1: the column 'body' does not exist; the columns are text, label"):
+        values(path, "body")
+    with pytest.raises(UserError, match=r"r.xlsx: the file is a spreadsheet; save it as text"):
+        next(read_text(path))
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        UserError, match=r"require the extra excel; install firstlight\[excel\] with pip, or save .* CSV"
+    ):
+        values(path)
+
+
 # --- errors ---
 
 
@@ -111,13 +204,23 @@ def test_rows_are_streamed(make):
         ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', "r.jsonl:2: byte 0xc3 is not UTF-8"),
         ("r.csv", "text\na\nb\0c\n", "r.csv:3: the line contains a NUL byte; save the file as UTF-8"),
         ("r.jsonl", '{"a": 1}\n{"a": 2\n', r"r.jsonl:2: .* \(.* at column .*\); write one object per line"),
-        ("r.json", '[\n{"a": 1},\n{"a": 2}]\n', "r.json:1: the line is not a JSON object"),
+        (
+            "r.json",
+            '[\n{"a": 1},\n{"a": 2]\n',
+            r"r.json:3: the file is not a JSON array \(Expecting ',' delimiter.*\); correct it",
+        ),
+        ("r.json", '[\n{"a": 1},\n\n{"a":\n 2}, 3]\n', r"r.json:5: the line is not a JSON object \(it is a int\)"),
+        ("r.json", "[\n" + "[" * 100_003, "r.json:2: the file is not a JSON array"),
         ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: the line is not a JSON object \(it is a list\)"),
         ("r.jsonl", "[" * 100_003, "r.jsonl:1: the line is not a JSON object"),
         ("r.csv", "text,label\na,1\nb,c,2\n", "r.csv:3: the row has 3 fields, but the header has 2; quote fields"),
         ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', "r.csv:3: unexpected end of data; close every quote"),
         ("r.csv", "text,text\na,b\n", "r.csv:1: two columns are named 'text'; rename one of them"),
-        ("r.csv", "text;label\na;b\n", "r.csv:1: the columns are separated by ';'; save the file with commas"),
+        ("r.csv", "text;label\na;b;c\n", "r.csv:2: the row has 3 fields, but the header has 2; quote .* ';'"),
+        ("r.csv.gz", b"text,label\na,1\n", "r.csv.gz: the file cannot be unpacked .*; unpack it, and name its content"),
+        ("r.csv.gz", gzip.compress(b"text,label\na,1\nb\n"), "r.csv.gz:3: the row has 1 fields, but the header has 2"),
+        ("r.csv.gz", gzip.compress(b"text,label\na,1\n" * 9)[:-9], "r.csv.gz: the file cannot be unpacked"),
+        ("r.xlsx", b"PK\x03\x04", "r.xlsx: the Excel file is broken .*; save it again, or save it as CSV"),
         ("r.parquet", b"PAR1 not really PAR1", r"the Parquet file is broken \(.*\); write or download the file again"),
     ],
 )
@@ -272,9 +375,6 @@ def test_a_folder_without_splits_is_refused(make, tmp_path):
     make("reviews.csv", "")
     with pytest.raises(UserError, match=r"has no split; expected train, validation, .* or test, ending in .csv"):
         dataset_files(tmp_path)
-    make("train.csv.gz", "")
-    with pytest.raises(UserError, match=r"has no split, but train.csv.gz, which is compressed; unpack it"):
-        dataset_files(tmp_path)
     with pytest.raises(UserError, match=r"is not a folder; name a folder with files such as train.jsonl"):
         dataset_files(tmp_path / "nowhere")
 
@@ -284,6 +384,38 @@ def test_two_files_for_one_split_are_refused(make, tmp_path):
     make("dev.jsonl", "")
     with pytest.raises(UserError, match=r"dev.jsonl and val.csv are both the validation split; remove one"):
         dataset_files(tmp_path)
+
+
+def write_texts(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="latin-1")
+    return folder
+
+
+def test_a_folder_with_a_folder_of_texts_for_each_class_is_read(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "firstlight")
+    both = {"train__pos__1": "Good.", "train__neg__2": "Bad,\n\nreally.", "test__neg__3": "Caf\u00e9."}
+    folder = write_texts(tmp_path, **both, train__unsup__4="?", train__urls="", train__pos___="")
+    (folder / "train/pos/_").rename(folder / "train/pos/.DS_Store")
+    assert dataset_files(folder) == {"train": folder / "train", "test": folder / "test"}
+    assert dataset_files(folder / "train", "test") == {"test": folder / "train"}
+    rows = values(folder / "train", "label", "text")
+    assert rows == [{"label": "neg", "text": "Bad,\n\nreally."}, {"label": "pos", "text": "Good."}]
+    assert caplog.messages == [f"{folder}/train: the texts of unsup have no label and are left out"]
+    with pytest.raises(UserError, match=r"test/neg/3:1: byte 0xe9 is not UTF-8"):
+        values(folder / "test")
+    assert [row.values["text"] for row in read_rows(folder / "test", (), files.Layout(encoding="latin-1"))] == [
+        "Caf\u00e9."
+    ]
+    with pytest.raises(UserError, match=r"train: the column 'body' does not exist; the columns are text, label"):
+        values(folder / "train", "body")
+
+
+def test_the_splits_of_20_newsgroups_are_found(tmp_path):
+    write_texts(tmp_path, **{"20news-bydate-train__sci.med__58": "a", "20news-bydate-test__sci.med__59": "b"})
+    assert dataset_files(tmp_path) == {split: tmp_path / f"20news-bydate-{split}" for split in ("train", "test")}
 
 
 # --- a text for a generator ---
@@ -326,8 +458,9 @@ def test_lines_may_end_with_a_carriage_return_alone(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("r.csv.zip", "r.csv.zip: the file is compressed; unpack it, and name the unpacked file, such as r.csv"),
-        ("r.xlsx", "r.xlsx: the file is a spreadsheet; save it as CSV, and name r.csv"),
+        ("r.csv.xz", "r.csv.xz: the file is compressed; unpack it, and name the unpacked file, such as r.csv"),
+        ("r.tar.gz", "r.tar.gz: the file is compressed; unpack it"),
+        ("r.ods", "r.ods: the file is a spreadsheet; save it as CSV, and name r.csv"),
     ],
 )
 def test_a_packed_file_is_named_as_such(tmp_path, name, message):

@@ -31,7 +31,7 @@ class CharacterOptions(DataOptions):
     has_test: ClassVar[bool] = False
 
     path: str | None = None
-    """Your own data: a text file in UTF-8."""
+    """Your own data: a text file in UTF-8 or data.encoding, also in .gz or .zip, or a folder of .txt files."""
     preparation: Preparation = Preparation.text
     """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
     line is a document, such as a name)."""
@@ -55,8 +55,6 @@ class CharacterOptions(DataOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.separator) != 1:
-            raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
         self._check_tokenizer()

@@ -83,6 +83,10 @@ class DataOptions:
     a text, 0 is no test split."""
     split_seed: int = 0
     """Seed of the draw of these two splits and of data.max_train_rows."""
+    separator: str | None = None
+    """Character between the columns of a CSV file, such as a semicolon; null: recognized in the header."""
+    encoding: str = "utf-8"
+    """Encoding of text files, such as cp1252 or latin-1; a byte-order mark in a file replaces it."""
     deduplicate: bool = False
     """Whether rows that are also in a later split (train, validation, test) are removed."""
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
@@ -99,6 +103,15 @@ class DataOptions:
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
+        self.separator = "\t" if self.separator == "\\t" else self.separator
+        if self.separator is not None and len(self.separator) != 1:
+            raise ValueError(f"data.separator={self.separator} must be one character")
+        try:
+            has_ascii_lines = "\n".encode(self.encoding) == b"\n"
+        except LookupError:
+            has_ascii_lines = False
+        if not has_ascii_lines:
+            raise ValueError(f"data.encoding={self.encoding} must be an encoding such as utf-8 or cp1252, not utf-16")
         name: Any = self.name
         if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
             raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,20 @@ from typing import Any
 from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
-from firstlight.files.lines import look_alike, read_text
+from firstlight.files.lines import NO_LOOK_ALIKE, ending_of, look_alike, read_text
 from firstlight.files.regular import regular
 from firstlight.files.rows import (
     READERS,
     SPLITS,
     TEXT_COLUMN,
+    Layout,
     Row,
     check_columns,
+    class_files,
     dataset_files,
     is_plain_text,
     read_rows,
+    text_files,
 )
 from firstlight.text.options import PAIR_SEPARATOR
 
@@ -56,13 +60,15 @@ class Source:
     """Rows by split, with a fingerprint of their content.
 
     kind: local, hub or sample; where: a path, a Hub id with its revision, or the name and the version of the sample;
-    files: the file of each split, or that of TEXT for a text that is not divided.
+    files: the file of each split, or its folder of classes, or the file or folder of TEXT for a text that is not
+    divided; layout: how these files are read.
     """
 
     kind: SourceKind
     where: str
     fingerprint: str
     files: dict[str, Path]
+    layout: Layout = Layout()  # noqa: RUF009  (never changed)
 
     @property
     def splits(self) -> list[str]:
@@ -71,7 +77,7 @@ class Source:
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a split. Blank lines of a text file are left out."""
         if self.kind is not SourceKind.sample:
-            rows, is_text = read_rows(self.files[split], columns), is_plain_text(self.files[split])
+            rows, is_text = read_rows(self.files[split], columns, self.layout), is_plain_text(self.files[split])
             yield from (row for row in rows if not is_text or row.values[TEXT_COLUMN].strip())
             return
         for line, text in enumerate(read_sample(self.files[split]), start=1):
@@ -80,9 +86,15 @@ class Source:
             yield Row(line, values)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of a text, with their line feeds."""
+        """Yield the lines of a text, with their line feeds. Between the files of a folder is one more."""
         path = self.files[TEXT]
-        return iter(read_sample(path)) if self.kind is SourceKind.sample else read_text(path)
+        if self.kind is SourceKind.sample:
+            yield from read_sample(path)
+            return
+        for file in (files := text_files(path)):
+            yield from read_text(file, self.layout.encoding)
+            if file != files[-1]:
+                yield "\n"
 
     def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
         """Return the texts of some rows, read again, with ||| between those of several columns.
@@ -101,7 +113,9 @@ class Source:
         return [found[int(row)] for row in rows]
 
     def place(self, split: str, line: int) -> str:
-        """Return the place of a row for an error message: file and line."""
+        """Return the place of a row for an error message: file and line, or the file of a folder of classes."""
+        if self.kind is not SourceKind.sample and self.files[split].is_dir():
+            return str(class_files(self.files[split])[line - 1])
         return f"{'sample ' + split if self.kind is SourceKind.sample else self.files[split]}:{line}"
 
 
@@ -122,7 +136,8 @@ def find_source(options: Any, *, sample: str = "reviews", only_split: str = "tra
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
-    return named_source(options, "hub", sample, _folder, lambda address: _from_hub(address, Path(options.cache_dir)))
+    remote = partial(_from_hub, cache_dir=Path(options.cache_dir))
+    return named_source(options, "hub", sample, partial(_folder, options), remote)
 
 
 def named_source(
@@ -164,8 +179,11 @@ def check_path(path: str | None, source: SourceKind = SourceKind.local) -> None:
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or set data.url or data.hub")
-    if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix.lower() in READERS:
-        raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
+    if source is SourceKind.local or not HUB_ID.fullmatch(path) or ending_of(Path(path)) in READERS:
+        remedy = look_alike(Path(path))
+        if remedy == NO_LOOK_ALIKE and source is not SourceKind.local and path.isidentifier():
+            remedy = f"; a data set of the Hub is named with its owner, as in data.path=owner/{path}"
+        raise UserError(f"data.path={path}: the file or folder does not exist{remedy}")
 
 
 def _from_path(options: Any, path: str, only_split: str) -> Source:
@@ -176,7 +194,7 @@ def _from_path(options: Any, path: str, only_split: str) -> Source:
             return _from_hub(path, Path(options.cache_dir))
         except hub.UnreachableError as error:
             raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
-    return _folder(local) if local.is_dir() else local_source(local, {only_split: local})
+    return _folder(options, local, only_split) if local.is_dir() else local_source(options, local, {only_split: local})
 
 
 def folder_of(name: str, source: SourceKind) -> Path | None:
@@ -197,13 +215,13 @@ def local_folder(name: str) -> Path | None:
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def local_source(where: Path, files: dict[str, Path]) -> Source:
+def local_source(options: Any, where: Path, files: dict[str, Path]) -> Source:
     """Return the source of local files. files: by split."""
-    return Source(SourceKind.local, str(where), hash_of(files), files=files)
+    return Source(SourceKind.local, str(where), hash_of(files), files, Layout(options.separator, options.encoding))
 
 
-def _folder(folder: Path) -> Source:
-    return local_source(folder, dataset_files(folder))
+def _folder(options: Any, folder: Path, only_split: str = "train") -> Source:
+    return local_source(options, folder, dataset_files(folder, only_split))
 
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
@@ -221,12 +239,15 @@ def _sample(name: str) -> Source:
 
 
 def hash_of(files: dict[str, Path]) -> str:
-    """Return a fingerprint of the content, format and split of the files."""
+    """Return a fingerprint of the content, format and split of the files, or of the folders of texts."""
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):
         digest.update((split + path.suffix.lower()).encode())
-        with regular(path).open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        for part in [*text_files(path), *class_files(path)] if path.is_dir() else [path]:
+            if part != path:
+                digest.update(str(part.relative_to(path)).encode())
+            with regular(part).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
 
 

@@ -55,7 +55,7 @@ def stored(
     """
     word_list = options.tokenizer.word_list and Path(options.tokenizer.word_list)
     depends_on |= {
-        "source": source.fingerprint,
+        "source": [source.fingerprint, *source.layout],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
         "rows": [options.deduplicate, options.max_train_rows],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},

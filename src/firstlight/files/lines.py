@@ -1,51 +1,123 @@
 """The reader of text files, line by line, for every text that the user gives."""
 
+import codecs
+import gzip
+import logging
 import os
 import re
+import zlib
 from collections.abc import Iterator
-from functools import partial
+from contextlib import contextmanager
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
+from zipfile import BadZipFile, ZipFile
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.files.regular import SpecialFileError, regular
 
+log = logging.getLogger(__name__)
+
 LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, could fill the memory
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
-COMPRESSED = (".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
-SPREADSHEETS = (".xlsx", ".xls", ".ods")
+COMPRESSED = (".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+PACKED = (".gz", ".zip")  # read as the file in it
+SPREADSHEETS = (".xls", ".ods")
+EXCEL = ".xlsx"
+UTF_8 = "utf-8"
+MOST_UNPACKED = 200  # bytes for each byte of a packed file of more than SMALL bytes
+NO_LOOK_ALIKE = "; check the name"
+SMALL = 2**26  # bytes without compression
 
 
-def read_text(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file. Every line ending becomes a line feed; the last line may have none.
+def read_text(path: Path, encoding: str = UTF_8) -> Iterator[str]:
+    """Yield the lines of a text. Every line ending becomes a line feed; the last line may have none.
 
     Raises UserError with file and line if the file is empty or not text.
     """
     is_empty = True
-    for _, line in read_lines(path):
+    for _, line in read_lines(path, encoding):
         is_empty = False
         yield from _LINE.findall(line.replace("\r\n", "\n").replace("\r", "\n"))
     if is_empty:
         raise UserError(f"{path}:1: the file is empty; name a file with text")
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and the lines of a UTF-8 file, as `lines_of` does. Raises UserError if it cannot be read."""
+def read_lines(path: Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the lines of a text file, as `lines_of` does. Raises UserError if it cannot be read."""
     check_file(path)
-    with path.open("rb") as file:
-        yield from lines_of(file, path)
+    if path.suffix.lower() == EXCEL:
+        raise UserError(f"{path}: the file is a spreadsheet; save it as text, and name that file")
+    num_characters = 0
+    with _unpacked(path) as file:
+        for line, text in lines_of(file, path, encoding):
+            num_characters += len(text)
+            check_expansion(path, num_characters)
+            yield line, text
 
 
-def lines_of(file: BinaryIO, name: object) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and the lines of a UTF-8 file, with their line endings and without a byte-order mark.
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, or the file that is packed in it. Raises UserError if it cannot be unpacked."""
+    try:
+        if path.suffix.lower() == ".zip":
+            with ZipFile(path) as archive, archive.open(_member(archive, path)) as member:
+                yield member
+        else:
+            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+                yield file  # type: ignore[misc]  # both are binary
+    except (BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as error:
+        raise UserError(f"{path}: the file cannot be unpacked ({error}); unpack it, and name its content") from None
 
-    If the file has no line feed, a carriage return ends a line, as in files from old Macs. Raises UserError with the
-    name of the file and the number of the line.
+
+def _member(archive: ZipFile, path: Path) -> str:
+    """Return the name of the only file of an archive. Raises UserError if it has another number of files."""
+    names = [each.filename for each in archive.infolist() if not each.is_dir()]
+    names = [name for name in names if not name.startswith("__MACOSX/")]
+    if len(names) != 1:
+        raise UserError(f"{path}: the archive must have one file, not {len(names)}; unpack it, and name one of them")
+    return names[0]
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name in lower case. For .gz and .zip, it is that of the file in it."""
+    name = unpacked_name(path)
+    if path.suffix.lower() == ".zip" and not name.suffix and path.is_file():
+        with _unpacked(path) as member:
+            name = Path(member.name)
+    return name.suffix.lower()
+
+
+def unpacked_name(path: Path) -> Path:
+    """Return a path without a last .gz or .zip."""
+    return path.with_suffix("") if path.suffix.lower() in PACKED else path
+
+
+def check_expansion(path: Path, size: int) -> None:
+    """Raise UserError if the content of a file has far more bytes than the file. size: that of the content."""
+    if size > SMALL and size > MOST_UNPACKED * path.stat().st_size:
+        raise UserError(f"{path}: the file expands to more than {MOST_UNPACKED} times its size; unpack it yourself")
+
+
+@cache
+def say_once(sentence: str) -> None:
+    """Log how a file is read, which is read several times."""
+    log.info("%s", sentence)
+
+
+def lines_of(file: IO[bytes], name: object, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the lines of a text file, with their line endings and without a byte-order mark.
+
+    A byte-order mark replaces the encoding. If the file has no line feed, a carriage return ends a line, as in files
+    from old Macs. Raises UserError with the name of the file and the number of the line.
     """
     lines: Iterator[bytes] = iter(partial(file.readline, LONGEST_LINE), b"")
     first = next(lines, b"")
+    if first.startswith(codecs.BOM_UTF8):
+        say_once(f"{name}: read as UTF-8, because it begins with a byte-order mark")
+        encoding = UTF_8
     if b"\r" in first and not first.endswith(b"\n"):  # the first line is the complete file
         lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
     elif first:
@@ -53,18 +125,19 @@ def lines_of(file: BinaryIO, name: object) -> Iterator[tuple[int, str]]:
     for line, raw in enumerate(lines, start=1):
         if len(raw) == LONGEST_LINE:
             raise UserError(f"{name}:{line}: the line has {LONGEST_LINE:,} bytes or more; divide it into lines")
-        text = _decode(raw, f"{name}:{line}")
+        if b"\0" in raw:
+            raise UserError(f"{name}:{line}: the line contains a NUL byte; save the file as UTF-8 text, unpacked")
+        text = _decoded(raw, f"{name}:{line}", encoding)
         yield line, text.removeprefix("\ufeff") if line == 1 else text
 
 
-def _decode(raw: bytes, place: str) -> str:
-    """Return the text of bytes. Raises UserError for a NUL byte and for bytes that are not UTF-8."""
-    if b"\0" in raw:
-        raise UserError(f"{place}: the line contains a NUL byte; save the file as UTF-8 text, unpacked")
+def _decoded(raw: bytes, place: str, encoding: str) -> str:
+    """Return the text of bytes. Raises UserError for bytes that are not of the encoding."""
     try:
-        return raw.decode()
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise UserError(f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8 text") from None
+        problem = f"{place}: byte 0x{raw[error.start]:02x} is not {encoding.upper()}"
+        raise UserError(f"{problem}; save the file as UTF-8 text, or set data.encoding, such as cp1252") from None
 
 
 def check_file(path: Path) -> None:
@@ -75,7 +148,7 @@ def check_file(path: Path) -> None:
         raise
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}{look_alike(path)}") from None
-    ending = path.suffix.lower()
+    ending = unpacked_name(path).suffix.lower()
     if is_folder:
         raise UserError(f"{path} is a folder; name a file in it")
     if ending in COMPRESSED:
@@ -87,8 +160,8 @@ def check_file(path: Path) -> None:
 
 
 def look_alike(path: Path) -> str:
-    """Return `; did you mean …?` with the path in the same folder that is most similar to a missing one."""
+    """Return `; did you mean …?` with the path in the same folder that is very similar to a missing one."""
     folder = path.parent
     names = os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else []  # noqa: PTH208
-    meant = nearest(path.name, names)
-    return f"; did you mean {str(path.with_name(meant))!r}?" if meant else "; check the name"
+    meant = nearest(path.name, names, cutoff=0.8)
+    return f"; did you mean {str(path.with_name(meant))!r}?" if meant else NO_LOOK_ALIKE

@@ -1,22 +1,29 @@
-"""The reader of rows of CSV, TSV, JSONL, Parquet and plain text."""
+"""The reader of rows of CSV, TSV, JSON, Parquet, Excel, plain text, and folders of texts."""
 
 import csv
 import json
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 from firstlight.choices import listed
 from firstlight.errors import UserError
-from firstlight.files.lines import COMPRESSED, check_file, read_lines
+from firstlight.files.lines import EXCEL, check_expansion, check_file, ending_of, read_lines, say_once, unpacked_name
 
 TEXT_COLUMN = "text"  # the only column of a plain text file
+LABEL_COLUMN = "label"  # the other column of a folder with a folder of texts for each class
+UNLABELLED = "unsup"  # the folder of IMDb with texts that have no label
+SEPARATORS = (",", ";", "\t", "|")  # of columns, which are recognized in the header
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
 MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
+_VALUE = re.compile(r"[^\s,]|\Z")  # the beginning of a value of a JSON array
 
 SPLITS = {
     "train": "train",
@@ -43,15 +50,24 @@ class Row(NamedTuple):
     values: dict[str, Any]
 
 
-def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
-    """Return an iterator over the rows of a file. The ending of its name determines the format.
+class Layout(NamedTuple):
+    """How a text file is read. separator: the character between columns; None: recognized in the header."""
+
+    separator: str | None = None
+    encoding: str = "utf-8"
+
+
+def read_rows(path: Path, columns: Sequence[str] = (), layout: Layout = Layout()) -> Iterator[Row]:  # noqa: B008
+    """Return an iterator over the rows of a file, whose name ends in its format, or of a folder of classes.
 
     columns: the columns to read; empty: all. Raises UserError with file and line for content that cannot be read. The
     error is raised before the first row if possible.
     """
+    if os.path.isdir(path) and class_files(path):  # noqa: PTH112  (Path.is_dir raises OSError for a long name)
+        return _read_classes(path, columns, layout)
     check_file(path)
-    read = READERS.get(path.suffix.lower(), _read_text)
-    return _never_none(path, read(path, columns))
+    read = READERS.get(ending_of(path), _read_text)
+    return _never_none(path, read(path, columns, layout))
 
 
 def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
@@ -75,21 +91,68 @@ def check_columns(wanted: Sequence[str], present: Collection[str], place: str) -
 # --- plain text ---
 
 
-def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _read_text(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
     check_columns(columns, [TEXT_COLUMN], f"{path}:1")
-    for line, text in read_lines(path):
+    for line, text in read_lines(path, layout.encoding):
         yield Row(line, {TEXT_COLUMN: text.removesuffix("\n").removesuffix("\r")})
 
 
-# --- JSON, one object per line ---
+def class_files(folder: Path) -> list[Path]:
+    """Return the texts of a folder with a folder for each class, sorted. [] for another folder."""
+    classes = (each for each in sorted(folder.iterdir()) if each.is_dir() and each.name != UNLABELLED)
+    texts = (text for each in classes for text in sorted(each.iterdir()))
+    return [text for text in texts if text.is_file() and "/." not in f"/{text.relative_to(folder)}"]
 
 
-def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    for line, text in read_lines(path):
+def text_files(path: Path) -> list[Path]:
+    """Return the .txt files of a folder, sorted, or the path itself if it is a file."""
+    return sorted(path.glob("*.txt")) if path.is_dir() else [path]
+
+
+def _read_classes(folder: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+    check_columns(columns, [TEXT_COLUMN, LABEL_COLUMN], str(folder))
+    if (folder / UNLABELLED).is_dir():
+        say_once(f"{folder}: the texts of {UNLABELLED} have no label and are left out")
+    for number, file in enumerate(class_files(folder), start=1):
+        text = "".join(line for _, line in read_lines(file, layout.encoding))
+        values = {TEXT_COLUMN: text, LABEL_COLUMN: file.parent.name}
+        yield Row(number, {column: values[column] for column in columns or values})
+
+
+# --- JSON, one object per line, or an array of objects ---
+
+
+def _read_json(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+    lines = (text for _, text in read_lines(path, layout.encoding) if text.strip())
+    if not next(lines, "").lstrip().startswith("["):
+        yield from _read_json_lines(path, columns, layout)
+        return
+    text = "".join(line for _, line in read_lines(path, layout.encoding))
+    end = text.index("[") + 1
+    line, decoder = 1 + text.count("\n", 0, end), json.JSONDecoder()
+    while True:
+        begin = _VALUE.search(text, end).start()  # type: ignore[union-attr]  # \\Z matches too
+        line += text.count("\n", end, begin)
+        if text[begin : begin + 1] == "]":
+            return
+        try:
+            _, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError) as error:
+            place = f"{path}:{getattr(error, 'lineno', line)}"
+            raise UserError(f"{place}: the file is not a JSON array ({error}); correct it") from None
+        yield _row(path, line, _parse_object(text[begin:end], f"{path}:{line}"), columns)
+        line += text.count("\n", begin, end)
+
+
+def _read_json_lines(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+    for line, text in read_lines(path, layout.encoding):
         if text.strip():
-            values = _parse_object(text, f"{path}:{line}")
-            check_columns(columns, values, f"{path}:{line}")
-            yield Row(line, {column: values[column] for column in columns or values})
+            yield _row(path, line, _parse_object(text, f"{path}:{line}"), columns)
+
+
+def _row(path: Path, line: int, values: dict[str, Any], columns: Sequence[str]) -> Row:
+    check_columns(columns, values, f"{path}:{line}")
+    return Row(line, {column: values[column] for column in columns or values})
 
 
 def _parse_object(text: str, place: str) -> dict[str, Any]:
@@ -110,12 +173,18 @@ def _parse_object(text: str, place: str) -> dict[str, Any]:
 # --- CSV and TSV ---
 
 
-def _read_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[Row]:
+def _read_delimited(path: Path, columns: Sequence[str], layout: Layout, delimiter: str) -> Iterator[Row]:
     header: list[str] = []
-    for line, fields in _records(path, delimiter):
+    delimiter = layout.separator or delimiter
+    for line, fields in _records(path, delimiter, layout.encoding):
         place = f"{path}:{line}"
         if not header:
             header = fields
+            other = next((each for each in SEPARATORS if each in header[0]), None)
+            if other and len(header) == 1 and layout.separator is None and header[0] not in columns:
+                say_once(f"{path}: the columns are separated by {other!r}; data.separator sets another character")
+                yield from _read_delimited(path, columns, layout._replace(separator=other), delimiter)
+                return
             _check_header(header, columns, place)
         elif len(fields) != len(header):
             problem = f"{place}: the row has {len(fields)} fields, but the header has {len(header)}"
@@ -129,15 +198,13 @@ def _check_header(header: list[str], columns: Sequence[str], place: str) -> None
     [(name, count)] = Counter(header).most_common(1)
     if count > 1:
         raise UserError(f"{place}: two columns are named {name!r}; rename one of them")
-    if len(header) == 1 and ";" in header[0] and header[0] not in columns:
-        raise UserError(f"{place}: the columns are separated by ';'; save the file with commas, or as .tsv with tabs")
     check_columns(columns, header, place)
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each record begins, and its fields. Blank lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader((text for _, text in read_lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader((text for _, text in read_lines(path, encoding)), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -151,10 +218,32 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             yield line, fields
 
 
-# --- Parquet ---
+# --- Excel and Parquet ---
 
 
-def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _read_excel(path: Path, columns: Sequence[str], _layout: Layout) -> Iterator[Row]:
+    """Yield the rows of the first sheet, with all values as text."""
+    from pandas import read_excel  # type: ignore[import-untyped]
+
+    try:
+        with ZipFile(path) as archive:
+            check_expansion(path, sum(each.file_size for each in archive.infolist()))
+        table = read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+    except UserError:
+        raise
+    except ImportError:
+        problem = f"{path}: Excel files require the extra excel"
+        raise UserError(f"{problem}; install firstlight[excel] with pip, or save the file as CSV") from None
+    except (BadZipFile, KeyError, ValueError, OSError) as error:
+        raise UserError(f"{path}: the Excel file is broken ({error}); save it again, or save it as CSV") from None
+    names = list(map(str, table.columns))
+    check_columns(columns, names, f"{path}:1")
+    for line, fields in enumerate(table.values.tolist(), start=2):
+        if any(fields):
+            yield _row(path, line, dict(zip(names, fields, strict=True)), columns)
+
+
+def _read_parquet(path: Path, columns: Sequence[str], _layout: Layout) -> Iterator[Row]:
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -175,41 +264,44 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         raise UserError(f"{path}: the Parquet file is broken ({problem}); write or download the file again") from None
 
 
-_Reader = Callable[[Path, Sequence[str]], Iterator[Row]]
+_Reader = Callable[[Path, Sequence[str], Layout], Iterator[Row]]
 READERS: dict[str, _Reader] = {
     ".csv": partial(_read_delimited, delimiter=","),
     ".tsv": partial(_read_delimited, delimiter="\t"),
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
-    ".json": _read_json_lines,
+    ".json": _read_json,
     ".parquet": _read_parquet,
+    EXCEL: _read_excel,
     ".txt": _read_text,
 }
 
 
 def is_plain_text(path: Path) -> bool:
     """Return whether each line of a file is a row with only a text."""
-    return READERS.get(path.suffix.lower(), _read_text) is _read_text
+    return path.is_file() and READERS.get(ending_of(path), _read_text) is _read_text
 
 
-def dataset_files(folder: Path) -> dict[str, Path]:
+def dataset_files(folder: Path, only_split: str = "train") -> dict[str, Path]:
     """Return the files of a folder by split (train, validation, test), such as train.jsonl, dev.csv, test.parquet.
 
-    Raises UserError if the folder has none of these files, or two for one split.
+    If each class is a folder of texts, return the folders of the splits, or the folder itself as `only_split`. Raises
+    UserError if the folder has none of these files, or two for one split.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; name a folder with files such as train.jsonl")
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        split = SPLITS.get(path.stem.lower())
-        if split is None or path.suffix.lower() not in READERS:
+        name = unpacked_name(path)
+        split = SPLITS.get((name.stem if path.is_file() else name.name.rpartition("-")[2]).lower())
+        if split is None or not (class_files(path) if path.is_dir() else name.suffix.lower() in READERS):
             continue
         if split in files:
             raise UserError(f"{folder}: {files[split].name} and {path.name} are both the {split} split; remove one")
         files[split] = path
+    if not files and class_files(folder):
+        return {only_split: folder}
     if not files:
-        for path in sorted(folder.iterdir()):
-            if path.suffix.lower() in COMPRESSED:
-                raise UserError(f"{folder} has no split, but {path.name}, which is compressed; unpack it")
-        raise UserError(f"{folder} has no split; expected {listed(SPLITS, 'or')}, ending in {listed(READERS, 'or')}")
+        expected = f"expected {listed(SPLITS, 'or')}, ending in {listed(READERS, 'or', most=9)}"
+        raise UserError(f"{folder} has no split; {expected}, or a folder of texts for each class")
     return {split: files[split] for split in dict.fromkeys(SPLITS.values()) if split in files}

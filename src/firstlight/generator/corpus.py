@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from http.client import HTTPException
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_sou
 from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import RunError, UserError
 from firstlight.files.lines import read_text
+from firstlight.files.rows import text_files
 from firstlight.generator import plays
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
@@ -241,23 +243,19 @@ def find_text(options: CharacterOptions) -> Source:
     """Return the source that the options name. Raises UserError."""
     if options.path is not None:
         check_path(options.path)
-        return _local(Path(options.path))
+        return _local(options, Path(options.path))
     sample = "names" if options.preparation is Preparation.lines else "plays"
-    return named_source(options, "url", sample, _local, lambda url: _download(url, options))
+    return named_source(options, "url", sample, partial(_local, options), lambda url: _download(url, options))
 
 
-def _local(path: Path) -> Source:
-    file = _only_text_in(path) if path.is_dir() else path
-    next(read_text(file), None)  # raises UserError early if the file cannot be read
-    return local_source(file, {TEXT: file})
-
-
-def _only_text_in(folder: Path) -> Path:
-    files = sorted(folder.glob("*.txt"))
-    if len(files) != 1:
-        found = ", ".join(file.name for file in files[:5]) or "none"
-        raise UserError(f"{folder} must have one .txt file, but has {found}; set data.path to a file")
-    return files[0]
+def _local(options: CharacterOptions, path: Path) -> Source:
+    """Return the source of a text file, or of a folder whose .txt files are one text."""
+    files = text_files(path)
+    if not files:
+        raise UserError(f"{path} has no .txt file; set data.path to a file, or to a folder of .txt files")
+    next(read_text(files[0], options.encoding), None)  # raises UserError early if the file cannot be read
+    where = path if len(files) > 1 else files[0]
+    return local_source(options, where, {TEXT: where})
 
 
 def _download(url: str, options: CharacterOptions) -> Source:

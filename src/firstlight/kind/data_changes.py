@@ -40,7 +40,10 @@ class DataChanges:
     """For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads each line as a
     document."""
     separator: str | None = None
-    """For a generator: the separator between the lines of --data.preparation lines."""
+    """The character between the columns of a CSV file, or for a generator between the lines of --data.preparation
+    lines."""
+    encoding: str | None = None
+    """The encoding of text files, such as cp1252."""
 
     @property
     def only_split(self) -> str:

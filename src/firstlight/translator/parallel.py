@@ -18,7 +18,7 @@ from firstlight.data.sources import (
 )
 from firstlight.errors import UserError
 from firstlight.files.lines import read_lines
-from firstlight.files.rows import READERS, SPLITS, Row
+from firstlight.files.rows import READERS, SPLITS, Layout, Row
 from firstlight.translator.data_options import PairOptions
 
 SAMPLE = "pairs"
@@ -38,7 +38,7 @@ class ParallelFiles(Source):
         """Yield the pairs of lines of a split. Raises UserError if one file has more lines."""
         first, second = (language_file(_stem(self.files[split], self.endings[0]), ending) for ending in self.endings)
         line = 0
-        for ours, theirs in zip_longest(read_lines(first), read_lines(second)):
+        for ours, theirs in zip_longest(*(read_lines(path, self.layout.encoding) for path in (first, second))):
             if ours is None or theirs is None:
                 more, less = (second, first) if ours is None else (first, second)
                 raise UserError(f"{more}:{line + 1}: {less} has only {line} lines; each line requires a translation")
@@ -59,7 +59,8 @@ def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
         return find_source(options, sample=SAMPLE, only_split=only_split)
     stems = {split: _stem(path, endings[0]) for split, path in files.items()}
     both = {f"{split} {ending}": language_file(stem, ending) for split, stem in stems.items() for ending in endings}
-    return ParallelFiles(SourceKind.local, str(where), hash_of(both), files=files, endings=endings)
+    layout = Layout(encoding=options.encoding)
+    return ParallelFiles(SourceKind.local, str(where), hash_of(both), files, layout, endings=endings)
 
 
 def _local_place(options: PairOptions) -> Path | None:
