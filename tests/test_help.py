@@ -4,7 +4,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import hydra
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
@@ -13,9 +12,9 @@ from firstlight import config_files, spelling
 from firstlight.commands.train import parsed
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
-from firstlight.config.messages import ALSO_CALLED, explain, explained, known_keys, nearest_choices, nearest_keys
+from firstlight.config.messages import ALSO_CALLED, explain, known_keys, nearest_choices, nearest_keys
 from firstlight.config.reference import all_keys
-from firstlight.config.schema import compose, register_schemas
+from firstlight.config.schema import compose
 from firstlight.errors import UserError
 
 
@@ -127,7 +126,6 @@ def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: 
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["--task", "stars"], "--task: train takes key=value, without dashes; write task=…"),
         (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write epochs=3"),
         (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
         (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
@@ -166,7 +164,6 @@ QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hyd
     [
         ("data.text_column=text (en)", f"{QUOTES} \"data.text_column='text (en)'\""),
         ("data.text_column=it's", f"{QUOTES} 'data.text_column='\"'\"'it\\'\"'\"'s'\"'\"''"),
-        ("dry_run", "a value is missing; write dry_run=…"),
         ("stars", "write arguments as key=value, and quote a value with spaces; did you mean task=stars, experiment="),
         ("lr", "write arguments as key=value, and quote a value with spaces; did you mean optimizer.lr=…?"),
     ],
@@ -194,18 +191,3 @@ def test_the_quoting_of_a_message_works() -> None:
         (argument,) = shlex.split(spelling.quoted_option("data.text_column", name))
         assert OverridesParser.create().parse_overrides([argument])[0].value() == name
     assert spelling.quoted_option("data.text_column", "plain_name") == "data.text_column=plain_name"
-
-
-def test_the_values_that_hydra_takes_as_lists_are_answered_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_schemas()
-    expected = {
-        "data.text_column=a,b": "several values require -m, which runs every combination; add -m, or quote",
-        "data.label_column=[en]": "the value must not be a list; to give a text, write \"data.label_column='[en]'\"",
-        "data=my.csv": "no such choice; did you mean data.path=my.csv?",
-    }
-    for typed, message in expected.items():
-        monkeypatch.setattr(sys, "argv", ["train", typed])
-        folder = hydra.initialize_config_dir(str(config_files.CONFIG_DIR), version_base="1.3")
-        with pytest.raises(UserError) as error, explained(), folder:
-            hydra.compose(config_files.CONFIG_NAME, overrides=[typed])
-        assert str(error.value).startswith(f"{typed}: {message}")

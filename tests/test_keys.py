@@ -118,13 +118,6 @@ def test_what_the_user_does_not_set_is_not_a_key() -> None:
     assert not names & {"model.dropout", "data.seed", "data.tokenizer", "optimizer._target_", "optimizer._partial_"}
 
 
-def test_the_first_settings_of_a_section_are_at_most_ten() -> None:
-    for section in ("data", "model"):
-        for task in ("sentiment", "names", "translation", "masked_reviews"):
-            keys = [places[task] for places in all_keys().values() if task in places]
-            assert 5 <= sum(key.section == section and not key.is_rare for key in keys) <= 10, (section, task)
-
-
 @pytest.mark.parametrize(
     ("target", "name", "schema"),
     [

@@ -6,11 +6,13 @@ import sys
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from itertools import takewhile
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union
+
+import tyro
 
 from firstlight import spelling
 from firstlight.errors import UserError
@@ -21,13 +23,24 @@ BY_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}  # the name of a value; that
 Options = TypeVar("Options")
 
 
+@dataclass
+class RunOptions:
+    """Options of a command that reads a trained run."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
+    as latest:names or best:val/loss:names."""
+    checkpoint: Literal["best", "last"] = "best"
+    """The checkpoint of the run to use."""
+    log_dir: Path = Path("logs")
+    """The folder below which `latest` and `best` search runs."""
+
+
 def parse(options: Callable[..., Options], command: str) -> Options:
     """Return the options that were typed for a command. Messages spell options as this command does.
 
     options: a dataclass. Raises UserError for an option that is typed as for `train`, such as `split=test`.
     """
-    import tyro
-
     assert isinstance(options, type)
     spelling.use(spelling.as_override)
     refuse_keys(sys.argv[1:], options, command)
@@ -68,7 +81,6 @@ def refuse_keys(arguments: Sequence[str], options: type, command: str) -> None:
 @functools.cache  # a second time would add the same annotations again
 def _annotate(options: type) -> None:
     """Add to each field what `--help` shows: its docstring in one paragraph, and the name of its value."""
-    import tyro
     from docstring_parser import parse_from_object
 
     parts = [part for part in options.__mro__ if is_dataclass(part)]

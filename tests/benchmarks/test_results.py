@@ -157,11 +157,6 @@ def test_a_verdict_says_better_worse_or_undecided() -> None:
     assert verdicts["ours"] == "–"
 
 
-def test_several_tests_are_combined_by_their_upper_median() -> None:
-    assert [comparisons.combined(each) for each in ([0.04], [0.01, 0.5], [0.9, 0.8, 0.7])] == [0.04, 0.5, 1]
-    assert comparisons.combined([0.9, 0.01, 0.02]) == pytest.approx(0.03)
-
-
 def test_the_test_of_two_lines_is_mcnemars_of_each_pair_of_seeds() -> None:
     first = {seed: right(0.60, seed=seed) for seed in (1, 2, 3)}
     second = {seed: right(0.56, seed=10 + seed) for seed in (1, 2)}

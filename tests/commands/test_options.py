@@ -4,7 +4,7 @@ import importlib
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_type_hints
+from typing import Literal, get_type_hints
 
 import pytest
 
@@ -72,41 +72,20 @@ def test_help_shows_a_docstring_in_one_paragraph(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (
-            ["latest", "split=validation"],
-            "split=validation: evaluate takes options with dashes; write --split validation",
-        ),
-        (
-            ["latest", "data.path=my.csv"],
-            "data.path=my.csv: evaluate takes options with dashes; write --data.path my.csv",
-        ),
-        (["labels=stars"], "labels=stars: evaluate takes options with dashes; write --data.labels stars"),
+        (["latest", "split=validation"], "split=validation: it takes options with dashes; write --split validation"),
+        (["latest", "data.path=my.csv"], "data.path=my.csv: it takes options with dashes; write --data.path my.csv"),
+        (["labels=stars"], "labels=stars: it takes options with dashes; write --data.labels stars"),
     ],
 )
 def test_a_key_as_for_train_is_answered_with_the_option(typed: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
-        refuse_keys(typed, EvaluateOptions, "evaluate")
-    assert str(error.value) == message.format("evaluate takes options with dashes")
+        refuse_keys(typed, EvaluateOptions, "it")
+    assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        ["--data.path", "split=1.csv"],
-        ["best:val/accuracy=1"],
-        ["--split=test", "latest"],
-        ["logs/seed=1"],
-    ],
-)
-def test_a_value_with_an_equals_sign_is_no_key(typed: list[str]) -> None:
-    refuse_keys(typed, EvaluateOptions, "evaluate")
-
-
-def test_several_texts_may_have_equals_signs() -> None:
-    predict: Any = importlib.import_module("firstlight.commands.predict")
-    refuse_keys(["latest", "--text", "a", "input=b"], predict.PredictOptions, "predict")
-    with pytest.raises(UserError, match="write --input b"):
-        refuse_keys(["latest", "input=b"], predict.PredictOptions, "predict")
+@pytest.mark.parametrize("typed", ["--data.path split=1.csv", "best:val/loss=1", "--split=test latest", "logs/seed=1"])
+def test_a_value_with_an_equals_sign_is_no_key(typed: str) -> None:
+    refuse_keys(typed.split(), EvaluateOptions, "evaluate")
 
 
 def test_a_second_parse_adds_nothing_to_the_options(monkeypatch: pytest.MonkeyPatch) -> None:

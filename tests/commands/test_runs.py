@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.commands.frame import open_page
 from firstlight.commands.runs import lines
 from run_folders import make_baseline, make_run
 from tests_support import Done, Scripts
@@ -43,7 +42,7 @@ def test_the_newest_twenty_come_first_and_a_note_says_how_to_see_the_rest(home: 
     assert rows[0].split()[2:] == ["stars", "tfidf", "val/accuracy", "0.5000", "finished", "logs/stars/baseline/then"]
     assert [row.split()[-1] for row in rows[1:]] == [f"logs/runs/run-{number:02d}" for number in range(19)]
     assert re.match(r"2001-09-\d\d \d\d:\d\d  ", rows[0])
-    assert done.stderr == "note: the newest 20 of 25 runs; --all lists all\n"
+    assert done.stderr == "note: these are the newest 20 runs; --all lists all\n"
     done = listed(home, "logs", "--all")
     assert (len(done.stdout.splitlines()), done.stderr) == (26, "")
     assert [row.split()[2:] for row in done.stdout.splitlines()[-2:]] == [
@@ -115,10 +114,3 @@ def test_open_shows_the_report_or_says_that_no_browser_was_found(
     assert opened == [(home / "logs" / "report.html").as_uri()]
     note = "note: --open: no browser found; open logs/report.html yourself"
     assert (note in done.stderr.splitlines()) is not has_browser
-
-
-def test_an_address_is_opened_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: not opened.append(address))
-    open_page("http://127.0.0.1:7860")
-    assert opened == ["http://127.0.0.1:7860"]

@@ -18,6 +18,8 @@ MISTAKES = {
     "lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",
     "dropout=0,0.1": "dropout=0,0.1: several values require -m, which runs every combination; add -m, or quote",
     "data.class_names=good": "data.class_names=good: the value must be a list; write data.class_names=[good]\n",
+    "data.label_column=[en]": "the value must not be a list; to give a text, write \"data.label_column='[en]'\"\n",
+    "data=my.csv": "data=my.csv: no such choice; did you mean data.path=my.csv?",
     "model.dim=abc": "model.dim=abc: Value 'abc' of type 'str' could not be converted to Integer",
     "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
     "model.dim=50 model.num_heads=3": "model.dim=50 is not divisible by model.num_heads=3; set model.head_dim, or",

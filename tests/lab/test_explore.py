@@ -323,13 +323,6 @@ def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Traine
     subprocess.run([sys.executable, "-c", code.format(str(trained("sentiment")))], check=True, cwd=ROOT / "src")
 
 
-def test_help_lists_every_figure(scripts: Scripts) -> None:
-    done = scripts.run("explore", "--help")
-    assert done.returncode == 0
-    words = set(re.findall(r"\w+", done.stdout))
-    assert words >= {each.name for each in drawings()}
-
-
 def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:
     names = [each.name for each in drawings()]
     assert len(set(names)) == len(names)

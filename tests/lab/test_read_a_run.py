@@ -14,7 +14,7 @@ import pytest
 
 import firstlight
 from firstlight.commands import predict
-from firstlight.commands.predict import rows_of, text_columns_of
+from firstlight.commands.predict import PredictOptions, columns_of, rows_of
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 from firstlight.kind.registry import KINDS
@@ -224,14 +224,13 @@ def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
         run = object.__new__(KINDS[kind].get("run"))
         run.config = {"data": data}
-        return text_columns_of(run.text_columns, Row(1, dict.fromkeys(columns)))
+        return columns_of(PredictOptions("run"), run.text_columns, Row(1, dict.fromkeys(columns)))
 
     assert chosen("classifier", "id", "body", "text") == ["body"]
     assert chosen("classifier", "id", "text") == ["text"]
     assert chosen("translator", "de", "en") == ["en"]
     assert chosen("translator", "id", "text") == ["text"]
-    assert text_columns_of(["b", "a"], Row(1, {"a": "", "b": "", "text": ""})) == ["b", "a"]
-    assert text_columns_of(["b", "a"], Row(1, {"a": "", "text": ""})) == ["text"]
+    assert columns_of(PredictOptions("run"), ["b", "a"], Row(1, {"a": "", "b": "", "text": ""})) == ["b", "a"]
 
 
 def tmp_copy(run: Path, folder: Path) -> Path:

@@ -411,7 +411,10 @@ def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training:
     ("typed", "message"),
     [
         (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
-        (["objectives=[val/loss,size]"], "objectives: size is not a metric or a measure of a run; there are "),
+        (
+            ["objectives=[val/loss,size]"],
+            "objectives=size is not measured in validation, by which runs are compared",
+        ),
         (
             ["objectives=[val/loss,flops]", "direction=[minimize]"],
             "must be minimize or maximize for each of 2 ",

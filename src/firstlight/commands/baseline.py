@@ -9,7 +9,6 @@ from typing import Any, Literal
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight import config_files
 from firstlight.command_options import parse
 from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.checks import compose_task
@@ -127,9 +126,6 @@ def _measure(
 
 def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
     """Return the checked configuration of the task, and its kind. Raises UserError if the task has no baseline."""
-    names = config_files.choices("task")
-    if options.task not in names:
-        raise UserError(f"--task {options.task}: this task does not exist; there are {', '.join(names)}")
     timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
     folder = options.log_dir / options.task / "baseline" / timestamp
     config = compose_task(options.task, options.data, options.log_dir, folder)

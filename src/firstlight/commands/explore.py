@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from firstlight import config_files
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
@@ -152,9 +151,6 @@ def _explore_task(options: ExploreOptions) -> Path:
     from firstlight.config.checks import compose_task
 
     assert options.task is not None
-    names = config_files.choices("task")
-    if options.task not in names:
-        raise UserError(f"--task {options.task}: this task does not exist; there are {', '.join(names)}")
     folder = options.log_dir / options.task / "figures"
     composed = compose_task(options.task, options.data, options.log_dir, folder)
     config = plain(composed)

@@ -1,13 +1,10 @@
 """`generate`: text of a trained generator, printed token by token."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal
 
-import tyro
-
-from firstlight.command_options import parse
+from firstlight.command_options import RunOptions, parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.kind.load import load_for, located
@@ -24,15 +21,12 @@ MOST_SAMPLES = 1_000_000  # a small network takes a day for so many samples of 5
 
 
 @dataclass
-class GenerateOptions:
+class GenerateOptions(RunOptions):
     """Write text with a trained generator.
 
     A run of task=names writes one name per line and marks with * the names that are not in its training data.
     """
 
-    run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
-    as latest:names or best:val/loss:names."""
     prompt: str = ""
     """The beginning of the text. If it is longer than the context, the network reads its end."""
     tokens: int = 500
@@ -54,10 +48,6 @@ class GenerateOptions:
     half is dropped, which is fast. slide: always the last tokens, as in the 2024 post."""
     context_length: int | None = None
     """The number of tokens that the network sees, at most that of the training."""
-    checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of the run to use."""
-    log_dir: Path = field(default_factory=lambda: Path("logs"))
-    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """A page on this machine to try trained runs: type a text, and see the answer and its explanation."""
 
-import errno
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -69,12 +68,8 @@ def listen(port: int | None) -> socket.socket:
         try:
             return socket.create_server((HOST, number))
         except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise
-            if port is not None:
-                why = "is in use" if error.errno == errno.EADDRINUSE else "requires the rights of an administrator"
-                raise UserError(f"--port {port} {why}; choose another port, or omit the option") from None
-    raise UserError(f"all ports from {PORT} to {LAST_PORT} are in use; choose another port by --port")
+            problem = error.strerror
+    raise UserError(f"--port {number}: {problem}; choose another port")
 
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
@@ -92,6 +87,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
     import uvicorn
 
     from firstlight.lab.playground import connections
+    from firstlight.lab.playground.server import HEADERS
 
     class Server(uvicorn.Server):
         def handle_exit(self, *signal: object) -> None:
@@ -107,6 +103,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
         limit_concurrency=2 * connections.MOST_CONNECTIONS,
         log_level="warning",
         access_log=False,
+        headers=list(HEADERS.items()),
         timeout_graceful_shutdown=3,
     )
     return Server(config)

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import tyro
 from rich.progress import track
 
 from firstlight.choices import listed
-from firstlight.command_options import parse
+from firstlight.command_options import RunOptions, parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
@@ -34,16 +33,13 @@ FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass
-class PredictOptions:
+class PredictOptions(RunOptions):
     """Predict with a trained run, for texts on the command line or in a file.
 
     A classifier predicts the class of each text. A translator translates it. A masked language model fills in each
     [MASK].
     """
 
-    run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
-    as latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
     """One or more texts; for a run of pairs, each with ||| between its two texts; for multiple choice, between the
     context and each answer."""
@@ -63,10 +59,6 @@ class PredictOptions:
     1 prefer long ones."""
     attention: Path | None = None
     """For a translator: the file (.png, .svg or .pdf) for a figure of the attention while it translates --text."""
-    checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of the run to use."""
-    log_dir: Path = Path("logs")
-    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:
@@ -93,19 +85,10 @@ def main() -> None:
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
-    named = options.text_column
-    columns = [] if named is None else [named] if named in first.values else named.split(",")
-    check_columns(columns, first, options)
     if options.output is not None:
         check_output(options.output)  # before anything is computed
     run, given = load_run(options)
-    trained_on = run.text_columns
-    if not columns:
-        columns = text_columns_of(trained_on, first)
-        check_columns(columns, first, options)
-    if len(trained_on) < 2 and len(columns) > 1:
-        raise UserError(f"--text-column {options.text_column}: the run reads single texts; name one column")
-    predict_file(columns, run, given, chain([first], rows), options)
+    predict_file(columns_of(options, run.text_columns, first), run, given, chain([first], rows), options)
 
 
 def rows_of(stream: BinaryIO) -> Iterator[Row]:
@@ -113,17 +96,22 @@ def rows_of(stream: BinaryIO) -> Iterator[Row]:
     return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines_of(stream, "standard input"))
 
 
-def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None:
-    """Raise UserError if the input does not have one of the columns."""
+def columns_of(options: PredictOptions, trained_on: list[str], row: Row) -> list[str]:
+    """Return the columns of the texts: those that are named, else those of the training if the row has them, or `text`.
+
+    Raises UserError if the row does not have one of them, or if several are named for a run of single texts.
+    """
+    if (named := options.text_column) is not None:
+        columns = [named] if named in row.values else named.split(",")
+    else:
+        columns = trained_on if trained_on and row.values.keys() >= set(trained_on) else [TEXT_COLUMN]
     for column in columns:
         if column not in row.values:
             problem = f"{options.input}: there is no column {column}"
             raise UserError(f"{problem}; set --text-column to one of {listed(row.values, most=20)}")
-
-
-def text_columns_of(trained_on: list[str], row: Row) -> list[str]:
-    """Return the columns of the texts: those of the training if the row has them, else `text`."""
-    return trained_on if trained_on and row.values.keys() >= set(trained_on) else [TEXT_COLUMN]
+    if len(trained_on) < 2 and len(columns) > 1:
+        raise UserError(f"--text-column {named}: the run reads single texts; name one column")
+    return columns
 
 
 def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:

@@ -45,9 +45,8 @@ def main() -> None:
     """Parse the command line and print the list."""
     options = parse(RunsOptions, "runs")
     folders = newest_first(options.folder)
-    most = None if options.all else MOST
     found = matching(options, folders)
-    rows = list(islice(found, most))
+    rows = list(islice(found, None if options.all else MOST))
     if not rows:
         refuse_task(options, folders)
         say(f"no run below {options.folder} has status={options.status}")
@@ -55,16 +54,7 @@ def main() -> None:
     for line in lines(rows, shutil.get_terminal_size().columns if sys.stdout.isatty() else None):
         say(line)
     if next(found, None) is not None:
-        note(
-            f"the newest {len(rows)} of {len(folders)} runs; --all lists all"
-            if is_unfiltered(options)
-            else f"the newest {len(rows)} of these runs; --all lists all"
-        )
-
-
-def is_unfiltered(options: RunsOptions) -> bool:
-    """Return whether all runs are listed, of any task and status."""
-    return options.task is None and options.status is None
+        note(f"these are the newest {len(rows)} runs; --all lists all")
 
 
 def newest_first(folder: Path) -> list[tuple[float, Path]]:

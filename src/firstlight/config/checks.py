@@ -52,8 +52,10 @@ def check(config: DictConfig) -> None:
 def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:
     """Return the checked configuration of a task with other data, for commands that only use its data.
 
-    task: an existing task. Raises UserError for an option that its data does not have, and for missing data.
+    Raises UserError for a task that does not exist, an option that its data does not have, and missing data.
     """
+    if task not in (names := config_files.choices("task")):
+        raise UserError(f"--task {task}: this task does not exist; there are {', '.join(names)}")
     with explained():
         config = compose([f"task={task}"], with_hydra=True)
         for name in changes.given():

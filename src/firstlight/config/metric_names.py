@@ -1,6 +1,6 @@
 """The metrics that a configuration measures in validation. Imports nothing heavy."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -30,27 +30,23 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     return sorted(f"val/{name}" for name in names)
 
 
-def check_objectives(config: DictConfig, objectives: Collection[str]) -> None:
+def check_objectives(config: DictConfig, objectives: Iterable[str]) -> None:
     """Raise UserError for an objective of a search that no run has."""
-    known = known_metrics(config)
     for name in objectives:
-        if name in MEASURES or name in (known or ()) or (known is None and name.startswith("val/")):
-            continue
-        there_are = ", ".join([*MEASURES, *(known or ["any metric of validation, such as val/loss"])])
-        raise UserError(
-            f"hydra.sweeper.objectives: {name} is not a metric or a measure of a run; there are {there_are}"
-        )
+        if name not in MEASURES:
+            _check_measured(config, "hydra.sweeper.objectives", name, MEASURES)
 
 
 def check_metric(config: DictConfig) -> None:
     """Raise UserError if validation does not measure optimized_metric."""
-    metric, known = config.optimized_metric, known_metrics(config)
-    if known is None and not metric.startswith("val/"):
-        raise UserError(f"optimized_metric={metric} must be a metric of validation, such as val/loss")
-    if known is not None and metric not in known:
-        meant = nearest(metric, known)
-        guess = f"did you mean optimized_metric={meant}? There are" if meant else "there are"
-        raise UserError(
-            f"optimized_metric={metric} is not measured in validation, by which runs are compared; "
-            f"{guess} {', '.join(known)}"
-        )
+    _check_measured(config, "optimized_metric", config.optimized_metric)
+
+
+def _check_measured(config: DictConfig, key: str, name: str, others: Iterable[str] = ()) -> None:
+    """Raise UserError for a metric that validation does not measure. others: further values that the key may have."""
+    known = known_metrics(config)
+    if name not in (known or ()) and not (known is None and name.startswith("val/")):
+        there_are = [*others, *(known or ["any metric of validation, such as val/loss"])]
+        guess = f"did you mean {key}={meant}? There" if (meant := nearest(name, there_are)) else "there"
+        problem = f"{key}={name} is not measured in validation, by which runs are compared"
+        raise UserError(f"{problem}; {guess} are {', '.join(there_are)}")

@@ -5,10 +5,9 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import tyro
-
+from firstlight.command_options import RunOptions
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
@@ -22,12 +21,9 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class EvaluateOptions:
+class EvaluateOptions(RunOptions):
     """Evaluate a trained run. The results are written below evaluate/ in the run's folder."""
 
-    run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
-    as latest:names or best:val/loss:names."""
     split: Literal["train", "validation", "test"] | None = None
     """The split to evaluate: test by default, or validation without a test split. A single file that is given by
     --data.path is the test split; a generator reads all of it."""
@@ -43,10 +39,6 @@ class EvaluateOptions:
     length_penalty: float | None = None
     """For a translator: the length penalty of the beam search, by default that of the training. 0 prefers short
     translations."""
-    checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of the run to evaluate."""
-    log_dir: Path = Path("logs")
-    """The folder below which `latest` and `best` search runs."""
 
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."

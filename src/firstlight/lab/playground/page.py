@@ -36,14 +36,9 @@ def stylesheet() -> str:
     return f":root {{ {colors}}}\n{read('page.css')}"
 
 
-def read(name: str) -> str:
-    """Return the text of a file in this package."""
-    return files("firstlight.lab.playground").joinpath(name).read_text(encoding="utf-8")
-
-
-def fragment(kind: Kind) -> str:
-    """Return the form above the runs of a kind, which is in the package of the kind."""
-    return files(kind.package).joinpath("panel.html").read_text(encoding="utf-8")
+def read(name: str, package: str = "firstlight.lab.playground") -> str:
+    """Return the text of a file in a package: this one, or that of a kind."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _section(kind: Kind, panels: Sequence[Panel]) -> str:
@@ -53,7 +48,9 @@ def _section(kind: Kind, panels: Sequence[Panel]) -> str:
         f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
         for text in examples
     )
-    form = Template(fragment(kind)).substitute(examples=f'<p class="examples">{buttons}</p>' if buttons else "")
+    form = Template(read("panel.html", kind.package)).substitute(
+        examples=f'<p class="examples">{buttons}</p>' if buttons else ""
+    )
     shown = "\n".join(_panel(number, panel.run) for number, panel in mine)
     return (
         f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'

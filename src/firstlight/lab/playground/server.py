@@ -14,7 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from firstlight.errors import UserError
 from firstlight.kind.panels import markup
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 HOSTS = ["127.0.0.1", "localhost"]  # protects against DNS rebinding: other host names get no answer
 MOST_BYTES = 2_000_000  # bytes of a request
 BROKEN = "An error occurred for this text; see the terminal of the playground for details."
-HEADERS = {  # the browser loads nothing from other addresses
+HEADERS = {  # of every answer; the browser loads nothing from other addresses
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -62,7 +62,7 @@ class Playground:
                 Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
                 Route("/runs/{number:int}/write", self.write, methods=["POST"]),
             ],
-            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS), Middleware(_WithHeaders)],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)],
             exception_handlers=dict.fromkeys((BadInputError, UserError, ClientDisconnect, Exception), _notice),
         )
 
@@ -142,19 +142,3 @@ async def _notice(_: Request, error: Exception) -> Response:
     if isinstance(error, UserError):
         return HTMLResponse(markup.notice(str(error)))
     return HTMLResponse(markup.notice(BROKEN), status_code=500)
-
-
-class _WithHeaders:
-    """Middleware that adds HEADERS to every response."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                more = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *more]}
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
