@@ -227,25 +227,6 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
         assert len(trainer.predict(names[module], dataloaders=names[data].text_dataloader([text]))) == 1
 
 
-def test_the_attention_of_the_docs_trains(reviews: Any, trainer: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(# birds/attention.py\n.*?)```", page, flags=re.DOTALL)
-    (tmp_path / "birds_of_docs.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    data = reviews(labels="stars")
-
-    def loss_with(**attention: Any) -> float:
-        torch.manual_seed(1)
-        fitted = trainer()
-        fitted.fit(Classification.for_data(data, **SIZES, **attention), datamodule=data)
-        return fitted.callback_metrics["train/loss"].item()
-
-    own = {"_target_": "birds_of_docs.RecencyAttention"}
-    without = loss_with(attention={**own, "slope": 0.0})
-    assert without == pytest.approx(loss_with(), rel=1e-5)
-    assert loss_with(attention={**own, "slope": 1.0}) != without
-
-
 # --- options ---
 
 

@@ -76,17 +76,6 @@ def test_cosine_at_a_third_of_the_way_has_three_quarters() -> None:
 
 
 @pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle, warmup_stable_decay])
-def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
-    optimizer = optimizer_of(0.3, 0.003)
-    scheduler = schedule(optimizer, 17)
-    for _ in range(16):
-        first, second = (group["lr"] for group in optimizer.param_groups)
-        assert first == pytest.approx(100 * second)
-        optimizer.step()
-        scheduler.step()
-
-
-@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle, warmup_stable_decay])
 def test_a_run_of_one_step_has_a_rate(schedule) -> None:
     assert 0 < rates(schedule, 1)[0] <= 1
 

@@ -1,14 +1,12 @@
 """The options of networks: what they are by default, and one line for each combination that is impossible."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.generator.options import GeneratorConfig
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.variants import Activation, FeedForwardKind, Positions
+from firstlight.networks.variants import FeedForwardKind, Positions
 
 NAN, INFINITE = float("nan"), float("inf")
 ANY, CLASSIFIER, GENERATOR = TransformerConfig, ClassifierConfig, GeneratorConfig
@@ -107,26 +105,3 @@ def test_arguments_of_an_attention_require_its_class(attention: object) -> None:
 )
 def test_the_ends_of_what_is_allowed_are_accepted(kind: type[TransformerConfig], options: dict[str, object]) -> None:
     kind(**options)
-
-
-@settings(deadline=None)
-@given(dim=st.integers(1, 200), num_heads=st.integers(1, 200))
-def test_dim_and_num_heads_are_accepted_exactly_when_they_divide(dim: int, num_heads: int) -> None:
-    if dim % num_heads == 0:
-        assert TransformerConfig(dim=dim, num_heads=num_heads).resolved_head_dim * num_heads == dim
-    else:
-        with pytest.raises(ValueError, match=rf"model\.dim={dim} is not divisible by model\.num_heads={num_heads};"):
-            TransformerConfig(dim=dim, num_heads=num_heads)
-
-
-def test_given_widths_are_used_as_they_are() -> None:
-    assert TransformerConfig(dim=50, num_heads=3, head_dim=50).resolved_head_dim == 50
-    for activation in (Activation.relu, Activation.swiglu):
-        config = TransformerConfig(dim=50, num_heads=5, feed_forward_dim=400, activation=activation)
-        assert config.resolved_feed_forward_dim == 400
-
-
-@pytest.mark.parametrize(("dim", "hidden_dim"), [(1, 2), (30, 80), (32, 85), (50, 133), (384, 1_024)])
-def test_a_gated_layer_is_narrower_so_that_its_three_matrices_are_as_large_as_two(dim: int, hidden_dim: int) -> None:
-    config = TransformerConfig(dim=dim, num_heads=1, activation=Activation.swiglu)
-    assert config.resolved_feed_forward_dim == hidden_dim

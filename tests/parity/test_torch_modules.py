@@ -85,11 +85,10 @@ every_mask = pytest.mark.parametrize(
 
 
 @every_mask
-@pytest.mark.parametrize("asked_for_weights", [False, True], ids=["output only", "weights too"])
 @pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
 @pytest.mark.parametrize("bias", [True, False], ids=["biased", "unbiased"])
 def test_attention_equals_torchs_in_outputs_weights_and_gradients(
-    bias: bool, cross: bool, asked_for_weights: bool, with_padding: bool, with_causal: bool
+    bias: bool, cross: bool, with_padding: bool, with_causal: bool
 ) -> None:
     theirs = nn.MultiheadAttention(DIM, HEADS, bias=bias, batch_first=True, dtype=torch.float64)
     randomize(theirs)
@@ -107,17 +106,12 @@ def test_attention_equals_torchs_in_outputs_weights_and_gradients(
         their_inputs[-1],
         key_padding_mask=key_padding,
         attn_mask=causal,
-        need_weights=asked_for_weights,
         average_attn_weights=False,
     )
     memory = our_inputs[1] if cross else None
-    if asked_for_weights:
-        with attention_weights(ours) as found:
-            attended = ours(our_inputs[0], memory, mask)
-        weights = found[""]
-        assert_close(weights, expected_weights)
-    else:
+    with attention_weights(ours) as found:
         attended = ours(our_inputs[0], memory, mask)
+    assert_close(found[""], expected_weights)
     assert_close(attended, expected)
 
     direction = random_tensor(2, QUERIES, DIM, seed=3)
@@ -126,23 +120,6 @@ def test_attention_equals_torchs_in_outputs_weights_and_gradients(
     for one, other in zip(our_inputs, their_inputs, strict=True):
         assert_close(one.grad, other.grad)
     assert_pairs_close(attention_pairs(ours, theirs, "grad"))
-
-
-def torch_options(norm: Norm, activation: Activation) -> dict[str, Any]:
-    options = {"dim_feedforward": HIDDEN_DIM, "activation": activation.value, "norm_first": norm is Norm.pre}
-    return options | {"batch_first": True, "dtype": torch.float64}
-
-
-def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
-    return {
-        "dim": DIM,
-        "num_heads": HEADS,
-        "feed_forward_dim": HIDDEN_DIM,
-        "dropout": 0.0,
-        "activation": activation,
-        "norm": norm,
-        "attention_bias": True,  # as in torch
-    }
 
 
 both_norms = pytest.mark.parametrize("norm", [Norm.post, Norm.pre])
@@ -169,9 +146,13 @@ def test_a_block_with_cross_attention_equals_torchs_decoder_layer_in_outputs_and
     norm: Norm, activation: Activation, with_padding: bool, with_causal: bool
 ) -> None:
     """The padding is that of the memory, and the causal mask that of self-attention."""
-    theirs = nn.TransformerDecoderLayer(DIM, HEADS, dropout=0.0, **torch_options(norm, activation))
+    options: dict[str, Any] = {"dim_feedforward": HIDDEN_DIM, "activation": activation.value, "dropout": 0.0}
+    options |= {"norm_first": norm is Norm.pre, "batch_first": True, "dtype": torch.float64}
+    theirs = nn.TransformerDecoderLayer(DIM, HEADS, **options)
     randomize(theirs)
-    ours = build_block(TransformerConfig(**make_options(norm, activation)), cross_attention=True).double()
+    sizes = {"dim": DIM, "num_heads": HEADS, "feed_forward_dim": HIDDEN_DIM, "dropout": 0.0}
+    config = TransformerConfig(**sizes, activation=activation, norm=norm, attention_bias=True)  # as in torch
+    ours = build_block(config, cross_attention=True).double()
     copy_weights(decoder_block_pairs(ours, theirs, "data"), ours)
 
     memory_mask, key_padding, _ = ours_and_torchs_masks(with_padding, False, QUERIES, KEYS)

@@ -292,12 +292,6 @@ def test_a_configuration_with_too_many_settings_is_ignored(tmp_path: Path, caplo
     assert f"{path}/config.yaml is ignored: it has 2001 settings, too many for a report" in caplog.text
 
 
-def test_the_name_of_a_run_may_have_255_bytes(tmp_path: Path) -> None:
-    path = make_run(tmp_path, "ü" * 127 + "x", counts=COUNTS, texts="What it wrote.\n")
-    [run] = gather(tmp_path)
-    assert (run.folder, run.is_counted, run.texts) == (path.name, True, "What it wrote.")
-
-
 def test_every_damage_is_told_and_the_whole_lines_of_a_cut_history_are_kept(tmp_path: Path) -> None:
     path = make_run(tmp_path, "a", counts=COUNTS)
     cut("history.jsonl", -9)(path)

@@ -264,7 +264,8 @@ def test_an_interrupted_job_ends_the_others() -> None:
     interrupted = partial(exec, "from firstlight.errors import Interrupted; raise Interrupted(15)")
     waiting = partial(exec, "import time; time.sleep(60)")
     started_at = time.monotonic()
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted) as error:
         launchers.run_in_workers([interrupted, waiting, waiting], 2)  # type: ignore[list-item]
+    assert (error.value.signal_number, error.value.exit_code) == (15, 143)
     assert time.monotonic() - started_at < 50
     assert not launchers.IDLE

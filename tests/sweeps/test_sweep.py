@@ -4,7 +4,6 @@ import fcntl
 import io
 import json
 import logging
-import pickle
 import re
 import shutil
 import subprocess
@@ -19,7 +18,6 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
@@ -275,11 +273,6 @@ def test_lost_jobs_have_failed_and_finished_jobs_stay(tmp_path: Path) -> None:
     assert (begun["reason"], begun["parameters"]) == ("RuntimeError: a worker was killed", 7)
     assert record["reason"] == "RuntimeError: a worker was killed"
     assert record["overrides"] == ["seed=3"]
-
-
-def test_an_interruption_can_be_handed_from_a_worker_to_the_sweep() -> None:
-    error = pickle.loads(pickle.dumps(Interrupted(15)))  # noqa: S301  (made here)
-    assert (error.signal_number, error.exit_code, str(error)) == (15, 143, "interrupted by signal 15")
 
 
 def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts, finished: list[str]) -> None:

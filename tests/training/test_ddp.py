@@ -68,11 +68,7 @@ def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_start
     sweep = ["-m", *tiny_training[:-1], "trainer=ddp", "trainer.devices=2", "seed=1,2", "dry_run=true"]
     done = scripts.run("train", *sweep)
     assert done.returncode == 2
-    assert done.stderr.startswith(
-        "error: seed=1: trainer.strategy=ddp would start the complete sweep again in each process; use "
-        "trainer=ddp_sim or trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
-        "hydra.launcher.tasks_per_node="
-    )
+    assert done.stderr.startswith("error: seed=1: trainer.strategy=ddp would start the complete sweep again")
     assert done.stderr.count("\n") == 1
     done = scripts.run("train", *sweep, "hydra/launcher=submitit_slurm", "hydra.launcher.tasks_per_node=2")
     assert done.returncode == 0, done.stderr

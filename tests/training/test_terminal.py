@@ -119,15 +119,18 @@ def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_th
 
 
 def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Scripts, small_sample: str) -> None:
-    training = ["data.source=sample", "trainer.max_steps=1", "test=false", small_sample, "resume=auto"]
+    training = ["trainer.max_steps=1", "test=false", small_sample, "resume=auto"]  # without data or a network
     done = scripts.run("train", *QUICK, *training)
     lines = done.stdout.splitlines()
     assert "run      new  " in done.stdout
     assert "starts again" not in done.stdout  # that is said of an unfinished run
-    (start, end) = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
-    assert lines[start].startswith("data     ")
+    *before, end = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
+    assert any(lines[number].startswith("data     ") for number in before)
     assert lines[end] == "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
     assert lines[end + 1].startswith("The run is in ")
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["data"]["source"] == "sample"
+    assert not any(name.startswith("test/") for name in record["metrics"])
 
 
 @pytest.mark.parametrize(

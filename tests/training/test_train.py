@@ -68,26 +68,6 @@ def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_trainin
     assert "mine already has a run; add resume=auto to resume it" in again.stderr
 
 
-def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, small_sample: str) -> None:
-    quick = ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", small_sample]
-    done = scripts.run("train", "model=tiny", *quick)
-    assert done.returncode == 0, done.stderr
-    assert "GENERATED SAMPLE" in done.stdout
-    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
-    assert record["data"]["source"] == "sample"
-    assert not any(name.startswith("test/") for name in record["metrics"])
-
-
-def test_a_run_can_start_from_another_runs_weights(
-    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
-) -> None:
-    done = scripts.run(
-        "train", *tiny_training, "task=sentiment", f"init_from={trained('stars')}", "trainer.max_steps=1"
-    )
-    assert done.returncode == 0, done.stderr
-    assert "weights copied; not copied: network.head.outputs.weight" in done.stdout
-
-
 def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: list[str]) -> None:
     done = scripts.run("train", *tiny_training, "optimizer.lr=1e30", "trainer.gradient_clip_val=null")
     assert done.returncode == 1

@@ -1,13 +1,11 @@
 """Figures of tables: names with their values, and the most confident mistakes of a classifier."""
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import text_to_path
 
 from firstlight.figures import style
 
@@ -17,7 +15,7 @@ MOST_LINES = 3  # lines of the text of a mistake
 LINE, SPACE = 0.19, 0.14  # inches: height of a line of text, and space between two mistakes
 SIZE = 9.5  # points
 COLUMNS = (0.0, 0.155, 0.27)  # left edge of each column, as a share of the width
-TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  # points; 4% are a reserve for rounding
+LINE_LENGTH = 80  # characters; a line of capital letters fits too
 LONGEST_PART = 40  # characters of a word that fit a line, whatever they are
 
 
@@ -122,29 +120,6 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
 
 
 def _lines(text: str) -> list[str]:
-    """Return a text as at most three lines of limited width. The last line of a longer text ends in an ellipsis."""
-    lines = [""]
-    for word in text.split() or ["(empty)"]:
-        for part in textwrap.wrap(word, LONGEST_PART):
-            longer = f"{lines[-1]} {part}".strip()
-            if _width(longer) <= TEXT_WIDTH:
-                lines[-1] = longer
-            else:
-                lines.append(part)
-    if len(lines) <= MOST_LINES:
-        return lines
-    last = lines[MOST_LINES - 1]
-    while _width(last + style.ELLIPSIS) > TEXT_WIDTH:
-        last = last[:-1]
-    return [*lines[: MOST_LINES - 1], last + style.ELLIPSIS]
-
-
-def _width(text: str) -> float:
-    """Return the width of a text in points."""
-    return sum(map(_character_width, text))
-
-
-@cache
-def _character_width(character: str) -> float:
-    width, _, _ = text_to_path.get_text_width_height_descent(character, FontProperties(size=SIZE), ismath=False)
-    return float(width)
+    """Return a text as at most three lines. The last line of a longer text ends in an ellipsis."""
+    parts = re.findall(rf"\S{{1,{LONGEST_PART}}}", text) or ["(empty)"]
+    return textwrap.wrap(" ".join(parts), LINE_LENGTH, max_lines=MOST_LINES, placeholder=style.ELLIPSIS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,11 +10,7 @@ from torch import Tensor, nn
 
 from firstlight.lit.losses import two_logits
 
-
-class Teacher(Protocol):
-    """Function from a batch to the log probabilities of its targets, (targets, classes), without a gradient."""
-
-    def __call__(self, batch: Any) -> Tensor: ...
+Teacher = Callable[[Any], Tensor]  # a batch -> the log probabilities of its targets, (targets, classes), no gradient
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def objectives_of(sweeper: Any) -> dict[str, str]:
     if len(set(given)) < max(2, len(given)):
         shown = f"{OBJECTIVES}=[{','.join(given)}]"
         raise UserError(f"{shown}: name several different objectives; for one metric, set optimized_metric={given[0]}")
-    directions = directions or [MINIMIZE if _falls(name) else MAXIMIZE for name in given]
+    directions = directions or [MINIMIZE if MEASURES.get(name, lower_is_better(name)) else MAXIMIZE for name in given]
     if len(directions) != len(given) or not {*directions} <= {MINIMIZE, MAXIMIZE}:
         raise UserError(
             f"{DIRECTION}=[{','.join(directions)}] must be {MINIMIZE} or {MAXIMIZE} for each of {len(given)} "
@@ -54,10 +54,6 @@ def _listed(node: Any) -> list[str]:
     if node is None:
         return []
     return [str(each) for each in node] if isinstance(node, ListConfig | list) else [str(node)]
-
-
-def _falls(name: str) -> bool:
-    return MEASURES[name] if name in MEASURES else lower_is_better(name)
 
 
 def value_in(record: Mapping[str, Any], name: str) -> float | None:

@@ -1,7 +1,7 @@
-"""Tests of the table of mistakes: its content, and that all texts are readable."""
+"""Tests of the figures of tables: their content, and that all texts are readable."""
 
 from figures_support import check_readable
-from firstlight.figures.tables import Mistake, plot_mistakes
+from firstlight.figures.tables import Mistake, plot_mistakes, plot_table
 
 LONG = "It was very good until it broke, and then it was not. " * 30
 
@@ -28,3 +28,9 @@ def test_a_long_text_is_cut_after_three_lines() -> None:
     assert len(text.split("\n")) == 3
     assert text.endswith("…")
     assert LONG.startswith(" ".join(text.removesuffix("…").split("\n")))
+
+
+def test_each_row_has_its_name_and_its_value() -> None:
+    figure = plot_table({"lines": "182,550", "a $name$_{": "W" * 100}, title="Statistics")
+    check_readable(figure)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["lines", "182,550", "a $name$_{", "W" * 35 + "…"]
