@@ -37,6 +37,7 @@ OTHER = {  # another value of every option of the data
     "lowest_label": 1,
     "preparation": "plays",
     "separator": ";",
+    "encoding": "latin-1",
 }
 
 

@@ -197,15 +197,13 @@ def test_a_path_to_a_folder_is_the_one_text_in_it():
     assert find(path="mine").files == {"text": file}
 
 
-@pytest.mark.parametrize(
-    ("files", "found"), [([], "none"), (["b.txt", "a.txt"], "a.txt, b.txt"), (["a.md"], "none")], ids=str
-)
+@pytest.mark.parametrize("files", [[], ["a.md"]], ids=str)
 @pytest.mark.parametrize("folder", ["mine", "data/shakespeare"])
-def test_a_folder_without_one_text_is_refused(folder, files, found):
+def test_a_folder_without_a_text_is_refused(folder, files):
     Path(folder).mkdir(parents=True)
     for file in files:
         make(f"{folder}/{file}")
-    with pytest.raises(UserError, match=f"{folder} must have one .txt file, but has {found}; set data.path to a"):
+    with pytest.raises(UserError, match=f"{folder} has no .txt file; set data.path to a file"):
         find(path="mine" if folder == "mine" else None)
 
 

@@ -25,7 +25,7 @@ def test_a_best_recipe_keeps_to_its_budget(
     config = composed(f"experiment={experiment}")
     network = build_network(OmegaConf.to_object(config.model), CHARACTERS)
     assert sum(parameter.numel() for parameter in network.parameters()) == parameters <= most_parameters
-    steps = config.trainer.max_epochs * config.trainer.limit_train_batches
+    steps = config.epochs * config.trainer.limit_train_batches
     assert 0.99 * most_characters < steps * config.data.batch_size * config.context_length <= most_characters
     assert config.context_length == 64
     assert hydra.utils.get_class(config.optimizer._target_) is MuonAdamW

@@ -93,7 +93,7 @@ CONSTANT_RATE = ADAM | {
     "optimizer.lr": 1e-3,
     "schedule._target_": "firstlight.lit.schedules.constant",
     "schedule.warmup_steps": 0,
-    "trainer.max_epochs": 10,
+    "epochs": 10,
 }
 STARS = CONSTANT_RATE | {
     "seed": 2718,
@@ -126,13 +126,13 @@ LAST_RUNG = ADAM | {
     "schedule.cycle_momentum": True,
     "schedule.base_momentum": 0.85,
     "schedule.max_momentum": 0.95,
-    "trainer.max_epochs": 30,
+    "epochs": 30,
 }
 FIRST_RUNG = LAST_RUNG | {
     "context_length": 10,
     "data.batch_size": 1_000,
     "optimizer.lr": 0.1,
-    "trainer.max_epochs": 5,
+    "epochs": 5,
 }
 FIVE_LETTERS = LAST_RUNG | {"context_length": 5, "data.batch_size": 100}
 

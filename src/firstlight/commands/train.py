@@ -162,7 +162,7 @@ def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
     typed = OverridesParser.create().parse_overrides(overrides)
     for each in typed:
-        if each.is_add() and each.key_or_group in groups():
+        if each.is_add() and each.key_or_group in groups() and each.key_or_group != "wandb_sweep":
             line = str(each.input_line)
             raise UserError(f"{line}: a group needs no plus; write {line.lstrip('+')}")
     has_lists = any(each.is_sweep_override() for each in typed)

@@ -293,7 +293,7 @@ def dataset_files(folder: Path, only_split: str = "train") -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = unpacked_name(path)
-        split = SPLITS.get((name.stem if path.is_file() else name.name.rpartition("-")[2]).lower())
+        split = SPLITS.get((name.name.rpartition("-")[2] if path.is_dir() else name.stem).lower())
         if split is None or not (class_files(path) if path.is_dir() else name.suffix.lower() in READERS):
             continue
         if split in files:
