@@ -12,7 +12,7 @@ from lightning.pytorch import Callback
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd
-from firstlight.errors import Interrupted, UserError
+from firstlight.errors import Interrupted
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.schedules import linear
@@ -85,14 +85,6 @@ def test_a_step_is_finished_and_saved_before_the_run_ends(
     assert error.exit_code == exit_code
     assert (counts.batches, counts.validations) == (4, 0)
     assert step_of(tmp_path) == 4
-
-
-def test_with_accumulation_a_step_is_all_of_its_batches(bench, at, tmp_path) -> None:
-    counts = Counts()
-    sent = at("on_before_backward", 4, sends(signal.SIGINT))
-    interrupted(bench, counts, sent, StopAtStepEnd(), last(tmp_path), accumulate_grad_batches=3)
-    assert counts.batches == 6
-    assert step_of(tmp_path) == 2
 
 
 def test_a_second_ctrl_c_ends_at_once(bench, at, tmp_path) -> None:
@@ -199,16 +191,6 @@ def test_a_signal_after_the_last_step_ends_the_evaluation_that_follows(bench, at
 
 
 # --- before and after ---
-
-
-def test_after_a_run_that_failed_the_signals_mean_what_they_meant(bench, at) -> None:
-    """The fixture `handlers` checks it."""
-
-    def fail(_) -> None:
-        raise UserError("a mistake")
-
-    with pytest.raises(UserError):
-        bench.fit(at("on_before_backward", 2, fail), StopAtStepEnd())
 
 
 def test_outside_the_main_thread_the_signals_are_left_alone(bench) -> None:

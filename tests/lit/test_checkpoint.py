@@ -431,12 +431,26 @@ def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: s
 
 
 @pytest.mark.parametrize("attention", [False, True], ids=["network", "attention"])
-@pytest.mark.parametrize("where", ["elsewhere", "here/.venv/lib/site-packages"])
-def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, where: str, attention: bool) -> None:
-    name = f"foreign_{attention}_{where.replace('/', '_').replace('.', '').replace('-', '_')}"
-    target = named(tmp_path / where, name)
-    with pytest.raises(UserError, match=r"is not in the current folder .*so its code is not run"):
-        built(target, attention=attention)
+@pytest.mark.parametrize(
+    ("folder", "checkpoint"),
+    [
+        ("elsewhere", "best.ckpt"),
+        ("here/.venv/lib/site-packages", "best.ckpt"),
+        ("here/theirs", "theirs/run/checkpoints/best.ckpt"),  # unpacked below the current folder
+        ("here/theirs", "theirs/checkpoints/best.ckpt"),
+        ("here/theirs", "theirs/best.ckpt"),
+        ("here", "checkpoints/best.ckpt"),  # the current folder is the run's
+    ],
+)
+def test_code_that_is_elsewhere_or_came_with_a_checkpoint_is_not_run(
+    tmp_path, named, monkeypatch, folder: str, checkpoint: str, attention: bool
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    target = named(tmp_path / folder, f"foreign_{attention}_{len(folder)}_{len(checkpoint)}")
+    if folder == "here/theirs":
+        target = f"theirs.{target}"
+    with pytest.raises(UserError, match=r"is not in the current folder or is next to the checkpoint, so its code is"):
+        built(target, checkpoint, attention=attention)
     assert not Path("canary").exists()
 
 
@@ -455,24 +469,3 @@ def test_a_checkpoint_names_no_module_of_a_library(target: str, monkeypatch) -> 
     with pytest.raises(UserError, match=r"is not in the current folder|is not the name of a class"):
         built(target)
     assert asked == []
-
-
-@pytest.mark.parametrize(
-    ("module", "checkpoint"),
-    [
-        ("theirs", "theirs/run/checkpoints/best.ckpt"),  # unpacked below the current folder
-        ("theirs", "theirs/checkpoints/best.ckpt"),
-        ("theirs", "theirs/best.ckpt"),
-        (".", "checkpoints/best.ckpt"),  # the current folder is the run's
-    ],
-)
-def test_a_module_that_came_with_a_checkpoint_is_not_run(
-    tmp_path, named, monkeypatch, module: str, checkpoint: str
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path / "here")
-    name = f"came_along_{len(module)}_{len(checkpoint)}"
-    target = named(tmp_path / "here" / module, name)
-    target = target if module == "." else f"{module}.{target}"
-    with pytest.raises(UserError, match=r"is next to the checkpoint, so its code is not run"):
-        built(target, checkpoint)
-    assert not Path("canary").exists()

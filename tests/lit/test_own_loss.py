@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import lightning as L
 import pytest
 import torch
 from torch import nn
@@ -24,6 +23,7 @@ from firstlight.lit.losses import classification_loss
 from firstlight.masked.data import MaskedReviewData
 from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.translator.module import Translation
+from stand_ins import trainer_of
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
 EACH = partial(cross_entropy, reduction="none")
@@ -73,8 +73,7 @@ def trained(parts: tuple[Any, Any], teacher_of: Any = None) -> dict[str, float]:
     data, module = parts
     if teacher_of is not None:
         module.distillation = Distillation(lambda batch: teacher_of(module, batch), weight=0.5, temperature=2.0)
-    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "logger": False}
-    trainer = L.Trainer(max_epochs=1, limit_train_batches=4, limit_val_batches=2, enable_checkpointing=False, **quiet)
+    trainer = trainer_of(limit_train_batches=4, limit_val_batches=2)
     trainer.fit(module, datamodule=data)
     return {name: float(value) for name, value in trainer.callback_metrics.items()}
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import LightningDataModule, LightningModule, Trainer
+from lightning.pytorch import LightningDataModule, LightningModule
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
@@ -21,6 +21,7 @@ from firstlight.lit.schedules import (
     total_steps,
     warmup_stable_decay,
 )
+from stand_ins import trainer_of
 
 RATE = 0.7
 BATCHES = 13
@@ -201,11 +202,6 @@ class Asks(LightningModule):
         return AdamW(self.parameters())
 
 
-def trainer_of(**options: object) -> Trainer:
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    return Trainer(accelerator="cpu", enable_model_summary=False, **(quiet | options))
-
-
 @pytest.mark.parametrize(
     ("options", "steps"),
     [
@@ -222,7 +218,7 @@ def trainer_of(**options: object) -> Trainer:
     ],
 )
 def test_a_schedule_is_told_the_steps_that_the_run_then_takes(options: dict[str, object], steps: int) -> None:
-    module, trainer = Asks(), trainer_of(**options)
+    module, trainer = Asks(), trainer_of(**({"max_epochs": None} | options))
     trainer.fit(module, datamodule=Batches())
     assert (module.told, trainer.global_step) == (steps, steps)
 
@@ -230,4 +226,4 @@ def test_a_schedule_is_told_the_steps_that_the_run_then_takes(options: dict[str,
 @pytest.mark.parametrize("options", [{"max_epochs": -1}, {"max_time": "00:00:01:00"}])
 def test_a_run_without_end_is_an_error_that_names_both_keys(options: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"set trainer\.max_steps or trainer\.max_epochs$"):
-        trainer_of(**options).fit(Asks(), datamodule=Batches())
+        trainer_of(**({"max_epochs": None} | options)).fit(Asks(), datamodule=Batches())

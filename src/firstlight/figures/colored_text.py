@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 SURPRISE = colormaps["Oranges"]
+MOST_BITS = 8.0  # upper end of the scale of surprise; larger values have the same color
 COLUMNS = 90  # characters in a line
 CHARACTER_WIDTH = 0.602  # width of a character of the monospaced font, relative to the font size
 LARGEST_TEXT = 12.0  # points
@@ -73,8 +74,6 @@ def plot_surprising_text(
     bits: NDArray[Any],
     *,
     title: str = "Surprise of each character",
-    label: str = "surprise (bits per character)",
-    top: float = 8.0,
 ) -> Figure:
     """Draw a text with a background color for each piece: the darker the color, the larger the surprise.
 
@@ -84,8 +83,6 @@ def plot_surprising_text(
         pieces: (pieces,) strings, such as characters or tokens. Their concatenation is the text.
         bits: (pieces,) float, the surprise -log2(probability) of each piece in bits, at least 0.
         title: heading of the figure.
-        label: label of the color scale.
-        top: upper end of the color scale; larger values have the same color.
 
     Returns:
         The figure.
@@ -102,7 +99,9 @@ def plot_surprising_text(
     """
     bits = _checked(pieces, bits)
     placed = _flow(pieces, [_width(piece) for piece in pieces])
-    return _draw(placed, bits, ScalarMappable(Normalize(0, top), SURPRISE), title, label)
+    return _draw(
+        placed, bits, ScalarMappable(Normalize(0, MOST_BITS), SURPRISE), title, "surprise (bits per character)"
+    )
 
 
 def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:

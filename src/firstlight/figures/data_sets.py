@@ -103,7 +103,6 @@ def plot_label_counts(
     names: Sequence[str],
     *,
     title: str = "Labels of each split",
-    unit: str = "rows",
 ) -> Figure:
     """Draw the number of rows with each label, with one panel for each split and one bar for each label.
 
@@ -112,7 +111,6 @@ def plot_label_counts(
         groups: (groups,) strings, the names of the splits.
         names: (labels,) strings, the names of the labels.
         title: heading of the figure.
-        unit: unit of the counts, for the label of the x axis.
 
     Returns:
         The figure.
@@ -134,7 +132,7 @@ def plot_label_counts(
     figure, panels = style.new_panels(title, 1.8 + 0.34 * len(names), columns=len(groups), sharey=True)
     rows = np.arange(len(names))
     for axes, group, values in zip(panels, groups, counts, strict=True):
-        style.label_axes(axes, f"number of {unit}", "", f"{group} (n = {values.sum():,})")
+        style.label_axes(axes, "number of rows", "", f"{group} (n = {values.sum():,})")
         bars = axes.barh(rows, values, color=style.BLUE, height=0.72)
         axes.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=style.TICK_SIZE - 1, color=style.INK)
         axes.set_xlim(0, 1.3 * max(int(values.max()), 1))

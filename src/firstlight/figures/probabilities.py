@@ -14,16 +14,15 @@ from firstlight.figures import style
 LONGEST_PROMPT = 40
 
 
-def plot_next_tokens(
-    tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "", title: str | None = None
-) -> Figure:
+def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "") -> Figure:
     """Draw the probabilities of the most likely next tokens, and of all other tokens together.
+
+    The heading quotes the end of the prompt.
 
     Args:
         tokens: labels of the most likely tokens, in descending order of probability.
         probabilities: (tokens,) float, from 0 to 1; their sum is at most 1.
-        prompt: the text before the next token, for the heading.
-        title: heading of the figure. If None, the heading quotes the end of the prompt.
+        prompt: the text before the next token.
 
     Returns:
         The figure.
@@ -40,23 +39,22 @@ def plot_next_tokens(
     """
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
-    title = title or (f"Next token after “{ending}”" if prompt else "First token of a text")
-    figure, axes = style.new_axes(title, 1.8 + 0.3 * len(tokens))
+    heading = f"Next token after “{ending}”" if prompt else "First token of a text"
+    figure, axes = style.new_axes(heading, 1.8 + 0.3 * len(tokens))
     style.label_axes(axes, "probability of the next token", "next token")
     _draw(axes, tokens, probabilities)
     return figure
 
 
-def plot_fillings(
-    text: str, words: Sequence[Sequence[str]], probabilities: NDArray[Any], *, title: str | None = None
-) -> Figure:
+def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDArray[Any]) -> Figure:
     """Draw the probabilities of the most likely words for each [MASK] of a text, and of all other words together.
 
+    The heading quotes the text.
+
     Args:
-        text: the text with its masks, for the heading.
+        text: the text with its masks.
         words: for each mask, the most likely words in descending order of probability; the same number for each mask.
         probabilities: (masks, words) float, from 0 to 1; the sum of each row is at most 1.
-        title: heading of the figure. If None, the heading quotes the text.
 
     Returns:
         The figure.
@@ -75,8 +73,8 @@ def plot_fillings(
     if len(probabilities) != len(words) or not len(words):
         problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
         raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
-    title = title or f"Predictions for “{style.shorten(text, limit=60)}”"
-    figure, panels = style.new_panels(title, 0.6 + sum(1.2 + 0.3 * len(each) for each in words), rows=len(words))
+    heading = f"Predictions for “{style.shorten(text, limit=60)}”"
+    figure, panels = style.new_panels(heading, 0.6 + sum(1.2 + 0.3 * len(each) for each in words), rows=len(words))
     for number, (axes, names, shares) in enumerate(zip(panels, words, probabilities, strict=True), start=1):
         style.label_axes(axes, "", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")
         _draw(axes, names, shares)

@@ -30,13 +30,13 @@ ELLIPSIS = "…"
 SAMPLE_MARK = " – GENERATED SAMPLE"
 
 
-def new_figure(title: str = "", height: float = 5.0, width: float = WIDTH) -> Figure:
-    """Return an empty white figure of width × height inches, which is about 1,200 pixels wide when shown or saved.
+def new_figure(title: str = "", height: float = 5.0) -> Figure:
+    """Return an empty white figure of WIDTH × height inches, which is about 1,200 pixels wide when shown or saved.
 
     The title is shortened to one line. A `$` in it does not start a formula.
     """
     layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=0.6 * MARGIN)
-    figure = Figure(figsize=(width, height), dpi=PIXELS_WIDE / width, facecolor="white", layout=layout)
+    figure = Figure(figsize=(WIDTH, height), dpi=PIXELS_WIDE / WIDTH, facecolor="white", layout=layout)
     if title:
         heading(figure, title)
     return figure

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
+ITERATIONS = 5  # of Newton and Schulz
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic that moves singular values near 1 in the fewest steps
 
 
@@ -111,14 +112,14 @@ def _wide(matrix: Tensor) -> Tensor:
     return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
 
 
-def orthogonalized(matrices: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalized(matrices: Tensor) -> Tensor:
     """Return matrices with singular values near 1, between 0.7 and 1.2 after five Newton-Schulz iterations.
 
     matrices: (number, rows, columns) with rows <= columns. The result has the same shape.
     """
     linear, cubic, quintic = COEFFICIENTS
     matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         gram = matrices @ matrices.mT  # (number, rows, rows)
         odd = torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic)
         matrices = torch.baddbmm(matrices, odd, matrices, beta=linear)
