@@ -125,6 +125,17 @@ def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callab
     assert checked > 20
 
 
+@OF_EVERY_TASK
+def test_a_task_is_shown_in_no_section_of_another_kind(workspace, logged: Callable[[str], Run], task: str) -> None:
+    """What tells the kinds apart: else one section would do."""
+    there = names_in(logged(task))
+    for section, tasks in TASKS_OF.items():
+        shown = [shown_by(panel) for name, panel in panels_of(workspace) if name == section]
+        wanted = {(kind, name) for each in shown for kind, names in each.items() if kind != "pattern" for name in names}
+        if tasks and task not in tasks:
+            assert any(name not in there[kind] for kind, name in wanted), (section, task)
+
+
 def test_masked_models_are_shown_by_their_metrics(workspace) -> None:
     shown = [shown_by(panel)["metric"] for name, panel in panels_of(workspace) if name == "Masked language models"]
     names = {f"{split}/{name}" for split in ("train", "val", "test") for name in KINDS["masked"].metrics(None)}
