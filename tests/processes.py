@@ -1,6 +1,7 @@
 """Processes of the tests, forked by multiprocessing's fork server, which has imported the libraries (preloaded.py)."""
 
 import atexit
+import functools
 import multiprocessing
 import os
 import runpy
@@ -31,9 +32,15 @@ def environment() -> dict[str, str]:
 
 
 TESTS = Path(__file__).parent
-OF_PYTEST = ("", *map(str, (TESTS, TESTS.parent, TESTS.parent / "src")))
-LIBRARY_PATH = [part for part in sys.path if part not in OF_PYTEST]  # before a test adds a folder
 OF_SERVER = environment() | {"PYTHONPATH": str(TESTS)}  # before a test sets a variable
+
+
+@functools.cache
+def library_path() -> list[str]:
+    """Return the path of a new process, without its own folder. That of the tests has folders of earlier tests too."""
+    command = [sys.executable, "-c", "import sys; print(*sys.path[1:], sep='\\n')"]
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 class ForkedProcess(subprocess.Popen[str]):
@@ -63,7 +70,7 @@ class ForkedProcess(subprocess.Popen[str]):
         folder, environment = options[4:6]
         ends = options[9:15]  # of the pipes of input, output and errors: for reading, for writing
         streams = [Connection(os.dup(ends[number])) for number in (0, 3, 5)]  # multiprocessing passes them on
-        what = (args, folder, dict(environment), self._own_group, streams, LIBRARY_PATH)
+        what = (args, folder, dict(environment), self._own_group, streams, library_path())
         self._process = FORKED.Process(target=run_script, args=what)
         with patch.dict(os.environ, OF_SERVER, clear=True):  # the first call starts the server
             self._process.start()
@@ -98,7 +105,7 @@ def run_script(
     environment: dict[str, str],
     own_group: bool,
     streams: list[Connection],
-    library_path: list[str],
+    libraries: list[str],
 ) -> None:
     """Run a script in this forked process as `python script …` does."""
     if own_group:
@@ -113,7 +120,7 @@ def run_script(
     os.environ.clear()
     os.environ.update(environment)
     typed = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:] = [str(Path(arguments[0]).parent), *typed, *library_path]
+    sys.path[:] = [str(Path(arguments[0]).parent), *typed, *libraries]
     sys.argv[:] = arguments
     sys.orig_argv[:] = [sys.executable, *arguments]
     sys.modules["numpy"].random.seed()  # as after an import; Python's own random module does it itself

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -20,6 +21,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
     folder = tmp_path_factory.mktemp("extending")
     with pytest.MonkeyPatch.context() as patch, captured():
         patch.chdir(folder)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "birds"]:  # of another test
+            patch.delitem(sys.modules, name)
         patch.setattr("sys.argv", ["firstlight", "birds"])
         new.main()
     for name, content in FILES:

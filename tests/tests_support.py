@@ -59,9 +59,9 @@ class Scripts:
         """Run a script inside this process, which has already imported torch."""
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
-            code, log = 0, logging.getLogger()
+            code, log, known = 0, logging.getLogger(), set(sys.modules)
             level, handlers = log.level, list(log.handlers)
-            with patch.dict(os.environ, environment(), clear=True):
+            with patch.dict(os.environ, environment(), clear=True), patch.object(sys, "path", list(sys.path)):
                 try:
                     runpy.run_path(script, run_name="__main__")
                 except SystemExit as error:
@@ -70,6 +70,9 @@ class Scripts:
                     traceback.print_exc(file=err)
                     code = 1
                 finally:
+                    for name in set(sys.modules) - known:  # a module of the user belongs to this folder
+                        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(self.folder):
+                            del sys.modules[name]
                     log.setLevel(level)  # the next test must not see a changed level
                     for handler in set(log.handlers) - set(handlers):
                         log.removeHandler(handler)
