@@ -56,13 +56,13 @@ def named(own: Scripts, name: str) -> str:
 def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts, tiny_training: list[str]) -> None:
     run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
     own_module = own.folder / f"{own.folder.name}_own.py"
+    make_importable(own.folder)
     loaded = firstlight.load(run)
     assert type(loaded.network).__name__ == "Mean"
     assert loaded.network.head.bias is None  # type: ignore[union-attr]
     assert set(loaded.predict("It works.").probabilities) == {"negative", "positive"}
     code = json.loads((run / "metrics.json").read_text())["code"]
     config = OmegaConf.create({"model": {"_target_": f"{own_module.stem}.Mean"}})
-    make_importable(own.folder)
     assert code == hash_of_code(config) != hash_of_code(OmegaConf.create({}))
     done = own.run("explore", str(run), "--figures", "curves", "attributions")
     assert done.returncode == 0, done.stderr
