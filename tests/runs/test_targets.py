@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts
     run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
     own_module = own.folder / f"{own.folder.name}_own.py"
     make_importable(own.folder)
+    import_module(own_module.stem)
     loaded = firstlight.load(run)
     assert type(loaded.network).__name__ == "Mean"
     assert loaded.network.head.bias is None  # type: ignore[union-attr]
