@@ -54,9 +54,12 @@ def named(own: Scripts, name: str) -> str:
     return f"model._target_={own.folder.name}_own.{name}"
 
 
-def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts, tiny_training: list[str]) -> None:
+def test_a_network_of_the_current_folder_trains_and_is_loaded_again(
+    own: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
     own_module = own.folder / f"{own.folder.name}_own.py"
+    monkeypatch.chdir(own.folder)
     make_importable(own.folder)
     import_module(own_module.stem)
     loaded = firstlight.load(run)
