@@ -30,6 +30,8 @@ os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # more threads slow down networks as small as those of the tests
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a command in the background so
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the processes that tests interrupt inherit it
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # `nohup` starts a command so
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 gc.disable()  # until the tests are collected: imports make objects that stay
