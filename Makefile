@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build schema docs train results dashboard test test-all faults lint format audit resolve clean
+.PHONY: help setup build docs train results dashboard test test-all faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -31,9 +31,6 @@ results: $(INSTALLED)  ## Measure RESULTS.md, or some sections: ONLY="stars name
 
 dashboard: $(INSTALLED)  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py
-
-schema: $(INSTALLED)  ## Write conf/schema.json, a JSON Schema of the configuration for editors
-	PYTHONPATH=src $(BIN)/python -m firstlight.config.reference > conf/schema.json
 
 build: $(INSTALLED)  ## Build the wheel and the source distribution in dist/
 	$(BIN)/python -m build

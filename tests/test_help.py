@@ -13,9 +13,9 @@ from firstlight.commands.train import parsed
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
 from firstlight.config.messages import ALSO_CALLED, explain, known_keys, nearest_choices, nearest_keys
-from firstlight.config.reference import all_keys
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
+from key_reference import all_keys
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from firstlight.commands.frame import run_module  # starts the clock
 # isort: split
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from firstlight import spelling
 from firstlight.config.checks import check
@@ -13,9 +12,6 @@ from firstlight.config.messages import explained
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.terminal_text import say
-
-if TYPE_CHECKING:
-    pass
 
 HELP = """usage: firstlight check [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
 

@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from firstlight import config_files
-from firstlight.config.keys import OPEN, as_typed, flat_keys, parts_of, schema_of_key
+from firstlight.config.keys import OPEN, as_typed, flat_keys, types_of_key
 from firstlight.config.messages import RENAMED, did_you_mean, explain, explained, renamed
 from firstlight.config.metric_names import check_metric
 from firstlight.config.schema import compose
@@ -111,11 +111,10 @@ def check_numbers(config: DictConfig) -> None:
         if value is None or is_number(value) or isinstance(value, DictConfig):
             continue
         values = list(value) if isinstance(value, ListConfig) else value
-        parts = parts_of(schema_of_key(config, name))
-        is_list = [part.get("items") for part in parts] == [{"type": "number"}]
-        if is_list and not (isinstance(values, list) and all(map(is_number, values))):
+        names = types_of_key(config, name)
+        if names == ["list of numbers"] and not (isinstance(values, list) and all(map(is_number, values))):
             raise UserError(f"{name}={as_typed(values)} must be a list of numbers")
-        if all(part.get("type") in NUMBERS for part in parts):
+        if names and NUMBERS.issuperset(names):
             raise UserError(f"{name}={as_typed(values)} must be a number")
 
 

@@ -32,8 +32,7 @@ TEXTS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("help.yaml").rea
 SECTIONS: dict[str, str] = TEXTS["sections"]  # in the order in which they are listed; "" holds the keys at the top
 OPEN = ("module", "optimizer", "schedule", "trainer", "callbacks", "logger")  # of classes that the user can replace
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
-TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}
-TYPES |= {Path: "string"}
+TYPES = {int: "integer", float: "number", str: "string", Path: "string", bool: "boolean", types.NoneType: "null"}
 LISTS = (list, tuple, Sequence, Iterable)
 
 
@@ -44,7 +43,7 @@ class Key:
     Attributes:
         name: The key as it is typed, such as `data.path`.
         sentence: What it means; "" if its class does not describe it.
-        schema: The JSON Schema of its values.
+        type: The type of its values in words, such as `integer or null`; "" if it is unknown.
         value: Its value.
         is_node: Whether it is a callback or a logger as a whole.
         is_rare: Whether it is one of the keyword-only fields of its dataclass, which are listed last.
@@ -52,7 +51,7 @@ class Key:
 
     name: str
     sentence: str
-    schema: dict[str, Any]
+    type: str
     value: Any
     is_node: bool = False
     is_rare: bool = False
@@ -61,11 +60,6 @@ class Key:
     def section(self) -> str:
         """The section of the key; "" for a key at the top."""
         return section_of(self.name)
-
-    @property
-    def type(self) -> str:
-        """The type of the value in words, such as `integer or null`; "" if it is unknown."""
-        return " or ".join(_type_names(self.schema))
 
 
 def keys_of(config: DictConfig, prefix: str = "") -> Iterator[Key]:
@@ -83,11 +77,12 @@ def keys_of(config: DictConfig, prefix: str = "") -> Iterator[Key]:
         has_value = isinstance(child, DictConfig) and child._value() is not None and not child._is_interpolation()
         if has_value and (not prefix or ("_target_" in child and not is_dataclass(owner))):
             if prefix:
-                yield Key(name, summary(child._target_), {"type": ["object", "null"]}, {}, is_node=True)
+                yield Key(name, summary(child._target_), "", {}, is_node=True)
             yield from keys_of(child, f"{name}.")
         elif name not in SECTIONS and prefix not in ("callbacks.", "logger."):  # one of which may be null
-            sentence, schema = _described(config, field, name)
-            yield Key(name, sentence, schema, {} if has_value else _plain(child), is_rare=field in rare)
+            sentence, hint = _described(config, field, name)
+            value = {} if has_value else _plain(child)
+            yield Key(name, sentence, " or ".join(types_of(hint)), value, is_rare=field in rare)
 
 
 def keys_of_choices() -> Iterator[tuple[str, Key]]:
@@ -118,19 +113,11 @@ def flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
                 yield from flat_keys(child, f"{prefix}{key}.")
 
 
-def schema_of_key(config: DictConfig, name: str) -> dict[str, Any]:
-    """Return the JSON Schema of the values of a key of a configuration; {} if nothing describes them."""
+def types_of_key(config: DictConfig, name: str) -> list[str]:
+    """Return the types of the values of a key of a configuration, as `types_of`; [] if nothing describes the key."""
     section, _, field = name.rpartition(".")
     node = OmegaConf.select(config, section) if section else config
-    return _described(node, field, name)[1] if isinstance(node, DictConfig) and field in node else {}
-
-
-def parts_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the alternatives of a JSON Schema, each with one type."""
-    if "anyOf" in schema:
-        return [part for each in schema["anyOf"] for part in parts_of(each)]
-    kinds = schema.get("type")
-    return [schema | {"type": kind} for kind in kinds] if isinstance(kinds, list) else [schema]
+    return types_of(_described(node, field, name)[1]) if isinstance(node, DictConfig) and field in node else []
 
 
 def as_typed(value: Any) -> str:
@@ -142,50 +129,39 @@ def as_typed(value: Any) -> str:
     return str(value) if value != "" else '""'
 
 
-def schema_of(hint: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a type."""
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": list(hint.__members__)}
+def types_of(hint: Any) -> list[str]:
+    """Return the types of a type hint in words, and the choices of an enum. [] stands for any value.
+
+    >>> types_of(int | list[float] | None)
+    ['integer', 'list of numbers', 'null']
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return []
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return list(hint.__members__)
     if origin is typing.Literal:
-        return {"enum": list(arguments)}
+        return list(map(as_typed, arguments))
     if origin in LISTS:
-        return {"type": "array", "items": schema_of(arguments[0])}
+        return [f"list of {' or '.join(types_of(arguments[0])) or 'value'}s"]
     if origin in (typing.Union, types.UnionType):
-        return merged([schema_of(each) for each in arguments if getattr(each, "__name__", "") != "Tensor"])
-    name = TYPES.get(origin or hint)
-    return {"type": name} if name else {}
+        names = list(dict.fromkeys(chain.from_iterable(map(types_of, arguments))))
+        return [name for name in names if name != "Tensor" and not (name == "integer" and "number" in names)]
+    kind = origin or hint
+    return [TYPES[kind] if kind in TYPES else str(getattr(kind, "__name__", hint))]
 
 
-def merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a JSON Schema that accepts what any of several accept."""
-    kinds: list[str] = []
-    others: list[dict[str, Any]] = []
-    for part in chain.from_iterable(schema.get("anyOf", [schema]) for schema in schemas):
-        if set(part) == {"type"}:
-            kinds += [part["type"]] if isinstance(part["type"], str) else part["type"]
-        elif part not in others:
-            others.append(part)
-    kinds = [kind for kind in dict.fromkeys(kinds) if kind != "integer" or "number" not in kinds]
-    if kinds == ["null"] and len(others) == 1 and "enum" in others[0]:
-        return {"enum": [*others[0]["enum"], None]}
-    simple = [{"type": kinds[0] if len(kinds) == 1 else kinds}] if kinds else []
-    parts = [*simple, *others]
-    return parts[0] if len(parts) == 1 else {"anyOf": parts}
-
-
-def _described(node: DictConfig, field: str, name: str) -> tuple[str, dict[str, Any]]:
-    """Return what a key means and the JSON Schema of its values."""
+def _described(node: DictConfig, field: str, name: str) -> tuple[str, Any]:
+    """Return what a key means and the type of its values."""
     owner = OmegaConf.get_type(node)
     if not is_dataclass(owner):
-        sentence, hint = parameter(str(node.get("_target_")), field)
-        return sentence, schema_of(hint)
+        return parameter(str(node.get("_target_")), field)
     text = next((found for parent in owner.__mro__ if (found := _docstrings(parent).get(field))), None)
     if text is None:
         raise LookupError(f"{name}: no docstring of {owner.__name__} describes it; add one")
     hints = [typing.get_type_hints(each) for each in owner.__mro__]
     # A schema for OmegaConf, which has no lists in unions, leaves the type to a base class.
-    return text, schema_of(next((each[field] for each in hints if each.get(field, Any) is not Any), Any))
+    return text, next((each[field] for each in hints if each.get(field, Any) is not Any), Any)
 
 
 @cache
@@ -207,16 +183,6 @@ def _plain(value: Any) -> Any:
         return OmegaConf.to_container(value, enum_to_str=True)
     plain = None if value is None else value._value()
     return plain.name if isinstance(plain, Enum) else plain
-
-
-def _type_names(schema: dict[str, Any]) -> list[str]:
-    if "anyOf" in schema:
-        return list(dict.fromkeys(name for each in schema["anyOf"] for name in _type_names(each)))
-    if "enum" in schema:
-        return [as_typed(each) for each in schema["enum"]]
-    kinds = schema.get("type", [])
-    names = [kinds] if isinstance(kinds, str) else list(kinds)
-    return [f"list of {''.join(_type_names(schema['items']))}s" if name == "array" else name for name in names]
 
 
 def summary(target: str) -> str:
