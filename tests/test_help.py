@@ -145,7 +145,7 @@ def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message
         ("tags=demo seed=3", "tags=[demo] seed=3"),
         ("tags=[demo] tags=null tags=", "tags=[demo] tags=null tags="),
         ("seed=1,2 -m tags=demo", "-m seed=1,2 tags=[demo]"),
-        ("-m teacher=null,tfidf,[tfidf,logs/a]", "-m teacher=null,[tfidf],[tfidf,logs/a]"),
+        ("-m teacher=null,latest,[latest,logs/a]", "-m teacher=null,[latest],[latest,logs/a]"),
         ("task=stars --cfg job seed=3", "--cfg job task=stars seed=3"),
         ("task=stars --config-dir there -m", "--config-dir there -m task=stars"),
         ("~logger --config-dir=x +a.b=1", "--config-dir=x ~logger +a.b=1"),

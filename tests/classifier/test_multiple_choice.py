@@ -11,7 +11,6 @@ import firstlight
 from firstlight.classifier.baseline import fit
 from firstlight.classifier.figures import mistakes
 from firstlight.classifier.panel import ClassifierPanel
-from firstlight.classifier.teacher import tfidf_probabilities
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
@@ -153,8 +152,6 @@ def test_what_does_not_apply_to_answers_is_one_line(home: tuple[Scripts, Path]) 
     scripts, _ = home
     data = review_data(scripts.folder / "train.jsonl")
     data.ensure_setup()
-    with pytest.raises(UserError, match=r"teacher=tfidf does not compare the answers of data\.choice_columns; name a"):
-        tfidf_probabilities(data, 5)
     with pytest.raises(UserError, match=r"data\.choice_columns requires the argument choices, which L"):
         Classification.for_data(data, architecture="logistic")
 

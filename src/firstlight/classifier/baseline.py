@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
-from firstlight.classifier.teacher import MOST_STEPS, tfidf_vectorizer
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
 from firstlight.kind.baseline import SPLITS, Fitted, best_of, say_choice
@@ -22,6 +22,7 @@ from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
 
 REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C, the inverse of the regularization strength
+MOST_STEPS = 1000
 MOST_FEATURES = 200_000
 MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twenty copies
 SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
@@ -36,7 +37,8 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
     """
     num_features = min(max_words or MOST_FEATURES, MOST_WEIGHTS // data.num_classes)
-    vectorizer = tfidf_vectorizer(words, 2 if max_words is None else 1, max_features=num_features)
+    n_grams = {"tokenizer": words, "token_pattern": None, "ngram_range": (1, 2 if max_words is None else 1)}
+    vectorizer = TfidfVectorizer(**n_grams, lowercase=False, sublinear_tf=True, max_features=num_features)
     say(data.label_reading, flush=True)
     texts = _texts(data, "train")
     if not any(map(words, texts)):

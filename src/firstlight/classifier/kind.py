@@ -78,5 +78,4 @@ KIND = Kind(
     command="predict",
     example=example,
     baseline="tfidf",
-    teachers=("tfidf",),
 )

@@ -15,7 +15,6 @@ from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.runs.named import find_run, find_runs
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
@@ -176,15 +175,11 @@ def check_labels(config: DictConfig) -> None:
 
 def check_teacher(config: DictConfig) -> None:
     """Raise UserError if a teacher does not exist."""
-    own, others = kind_of_config(config), {name for kind in KINDS.values() for name in kind.teachers}
     for name in config.teacher or ():
-        if name in others - set(own.teachers):
-            raise UserError(f"teacher={name} does not apply to a {own.noun}; name a run")
-        if name not in own.teachers:
-            try:
-                find_runs(name, Path(config.paths.log_dir))
-            except UserError as error:
-                raise UserError(f"teacher={error}{did_you_mean(name, others)}") from error
+        try:
+            find_runs(name, Path(config.paths.log_dir))
+        except UserError as error:
+            raise UserError(f"teacher={error}") from error
 
 
 def check_data(config: DictConfig) -> None:

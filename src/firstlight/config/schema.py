@@ -72,8 +72,8 @@ class RootConfig:
     """Trained run whose weights the network starts from, as a folder, latest, latest-sweep or best:<metric>; for
     fine-tuning."""
     teacher: list[str] | None = None
-    """Teachers whose predictions the network learns in addition to the labels: tfidf (for classifiers), a run (its
-    folder, latest or best:<metric>), the folder of a sweep, or a list of these."""
+    """Teachers whose predictions the network learns in addition to the labels: a run (its folder, latest or
+    best:<metric>), the folder of a sweep, or a list of these."""
     compile: bool = False
     """Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a GPU."""
     compile_mode: str | None = None

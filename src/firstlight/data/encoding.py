@@ -13,7 +13,7 @@ from firstlight.choices import nearest
 from firstlight.data import store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
-from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
+from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import UserError
@@ -159,7 +159,7 @@ def _encode(
         rows = np.flatnonzero(split_array == 0)
         if labelled and labelled.max_train_rows is not None:
             rows = rows[targets_of(read[rows], labelled.labels, names) != LEFT_OUT]
-        tokenizer = _train_tokenizer([texts[row] for row in _kept(rows, options)], options)
+        tokenizer = _train_tokenizer([texts[row] for row in training_rows(rows, options)], options)
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels], dtype=np.int64)
     ids = encode_texts(tokenizer, texts, choices)
@@ -255,17 +255,8 @@ def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.in
     return np.sort(rows[order[:most]])
 
 
-def _kept(rows: NDArray[np.int64], options: TextOptions) -> NDArray[np.int64]:
+def training_rows(rows: NDArray[np.int64], options: TextOptions) -> NDArray[np.int64]:
     """Return the training rows that `max_train_rows` keeps: drawn ones, but for a generator the first ones: (n,)."""
     if isinstance(options, ReviewTextOptions):
         return rows[: options.max_train_rows]
     return drawn(rows, options.max_train_rows, options.split_seed)
-
-
-def training_rows(rows: NDArray[np.int64], options: WholeTextOptions) -> NDArray[np.int64]:
-    """Return the rows of the training split that some options use: drawn, and without the part to leave out: (n,)."""
-    used = _kept(rows, options)
-    if not isinstance(options, ReviewOptions) or options.left_out_fold is None:
-        return used
-    part = np.random.default_rng((options.split_seed, options.folds)).permutation(len(used)) % options.folds
-    return used[part != options.left_out_fold]

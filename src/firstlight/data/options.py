@@ -234,11 +234,6 @@ class ReviewOptions(WholeTextOptions):
     choice_columns: list[str] | None = None
     """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
     data.label_column has the name or the number of the correct one; null: no answers."""
-    folds: int = 5
-    """Number of parts into which data.left_out_fold divides the training rows."""
-    left_out_fold: int | None = None
-    """Part of the training rows, from 0 to below data.folds, that the network is not trained on; null: none. See
-    teacher."""
     both_orders: bool = False
     """Whether pairs of texts are read in both orders and the two representations are added, for relations that do not
     depend on the order, such as similarity."""
@@ -254,11 +249,6 @@ class ReviewOptions(WholeTextOptions):
         super().__post_init__()
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
-        if self.folds < 2:
-            raise ValueError(f"data.folds={self.folds} must be at least 2")
-        if self.left_out_fold is not None and not 0 <= self.left_out_fold < self.folds:
-            fold, folds = self.left_out_fold, self.folds
-            raise ValueError(f"data.left_out_fold={fold} must be at least 0 and below data.folds={folds}")
         if self.choices is None and self.both_orders and not self.reads_pairs:
             example = "'data.text_column=[sentence1,sentence2]'"
             raise ValueError(f"data.both_orders=true requires pairs of texts; name two columns, as in {example}")

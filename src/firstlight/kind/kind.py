@@ -11,7 +11,6 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
 | `figures.yaml` | the name, the caption and the needs of each figure (lab/explore/catalog.py) |
 | `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
-| `teacher.py` | `distillation_target(named, data, options)` (kind/teachers.py), if the kind has its own |
 | `dashboard.py` | `sections()`, additional sections of the W&B workspace, if there are some |
 
 The classes have the attribute `kind`, the name of the kind.
@@ -46,7 +45,6 @@ class Kind:
         command: The command that applies a run: `predict` or `generate`.
         example: Function that returns options of that command for a whole config, which the end of a training shows.
         baseline: The name of the baseline; None if there is none.
-        teachers: Names of the teachers that are not runs.
     """
 
     name: str
@@ -57,7 +55,6 @@ class Kind:
     command: str
     example: Callable[[DictConfig], str]
     baseline: str | None = None
-    teachers: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:

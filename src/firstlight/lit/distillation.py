@@ -47,19 +47,6 @@ def teacher_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> T
     return temperature**2 * total / max(len(logits), 1)
 
 
-class RowTeacher:
-    """Teacher whose predictions for each row of a table were computed before the training."""
-
-    def __init__(self, log_probabilities: Tensor) -> None:
-        """log_probabilities: (rows, classes), NaN for rows that are not in the training split."""
-        self.log_probabilities = log_probabilities
-
-    def __call__(self, batch: Any) -> Tensor:
-        if self.log_probabilities.device != batch.rows.device:
-            self.log_probabilities = self.log_probabilities.to(batch.rows.device)
-        return self.log_probabilities[batch.rows]
-
-
 class NetworkTeacher:
     """Teacher that predicts each batch with one or more networks. The prediction is their mean probability."""
 
@@ -72,5 +59,5 @@ class NetworkTeacher:
         found = []
         for network in self.networks:
             network.to(batch.targets.device)
-            found.append(self.target_logits(network, batch).log_softmax(dim=1))
+            found.append(two_logits(self.target_logits(network, batch)).log_softmax(dim=1))
         return torch.stack(found).logsumexp(dim=0) if len(found) > 1 else found[0]  # normalized by the divergence

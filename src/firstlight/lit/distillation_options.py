@@ -14,14 +14,9 @@ class DistillationOptions:
     temperature: float = 1.0
     """Temperature of both distributions in that comparison; above 1, the smaller probabilities of the teacher count
     more."""
-    folds: int = 5
-    """For teacher=tfidf: number of parts of the training rows; a model that was fitted on the others predicts each
-    part."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise ValueError(f"distillation.weight={self.weight} must lie between 0 and 1")
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"distillation.temperature={self.temperature} must be a finite number above 0")
-        if self.folds < 2:
-            raise ValueError(f"distillation.folds={self.folds} must be at least 2")

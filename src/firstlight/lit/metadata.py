@@ -164,7 +164,7 @@ def refuse_other_readings(metadata: dict[str, Any] | None, loaders: Any) -> None
         reading = getattr(loader, "reading", None)
         if reading is None or metadata is None:
             continue
-        other = [name for name, value in reading().items() if not _is_same(value, metadata.get(name))]
+        other = [name for name, value in reading().items() if not is_same(value, metadata.get(name))]
         if other:
             what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
             raise UserError(
@@ -172,7 +172,7 @@ def refuse_other_readings(metadata: dict[str, Any] | None, loaders: Any) -> None
             )
 
 
-def _is_same(value: Any, other: Any) -> bool:
+def is_same(value: Any, other: Any) -> bool:
     """Return whether two values of metadata are equal. Of two tables, the tensors with common names are compared."""
     if isinstance(value, dict) and isinstance(other, dict):
         return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())

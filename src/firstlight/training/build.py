@@ -35,9 +35,9 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.load import load
 from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.kind.run import Run
-from firstlight.kind.teachers import Named, distillation_target_of
+from firstlight.kind.teachers import check_teacher, fingerprint_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
-from firstlight.lit.distillation import Distillation
+from firstlight.lit.distillation import Distillation, NetworkTeacher
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
@@ -171,31 +171,28 @@ def set_teacher(config: DictConfig, kind: Kind, module: LightningModule, data: T
             f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
         )
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
-    named = _named(config, kind)
-    distillation_target = distillation_target_of(kind, named, data, options)
-    module.distillation = Distillation(distillation_target.teacher, options.weight, options.temperature)
-    runs = [str(run.path) for runs in named.values() for run in runs]
-    return {
-        "names": list(config.teacher),
-        "runs": runs,
-        "fingerprint": distillation_target.fingerprint,
-        **distillation_target.facts,
-    }
+    runs = _teachers(config, kind)
+    for run in runs:
+        check_teacher(run, data)
+    teacher = NetworkTeacher([run.network for run in runs], module.target_logits)
+    module.distillation = Distillation(teacher, options.weight, options.temperature)
+    names, paths = list(config.teacher), [str(run.path) for run in runs]
+    return {"names": names, "runs": paths, "fingerprint": fingerprint_of(runs)}
 
 
-def _named(config: DictConfig, kind: Kind) -> Named:
-    """Return the teachers of a configuration with their runs. Raises UserError for a run of another kind."""
-    named: dict[str, list[Run]] = {}
+def _teachers(config: DictConfig, kind: Kind) -> list[Run]:
+    """Return the runs that a configuration names as teachers. Raises UserError for a run of another kind."""
+    runs = []
     for name in config.teacher:
-        folders = [] if name in kind.teachers else find_runs(name, Path(config.paths.log_dir))
-        named[name] = [load(folder.path) for folder in folders]
-        for run in named[name]:
+        for folder in find_runs(name, Path(config.paths.log_dir)):
+            run = load(folder.path)
             if run.kind != kind.name:
                 noun = KINDS[run.kind].noun
                 raise UserError(
                     f"teacher={name}: {run.path} is a {noun}, but this task trains a {kind.noun}; name another run"
                 )
-    return named
+            runs.append(run)
+    return runs
 
 
 def refuse_other_teacher(now: dict[str, Any] | None, then: dict[str, Any] | None) -> None:
