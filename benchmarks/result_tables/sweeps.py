@@ -12,11 +12,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.lab.reports.scaling import RATE, scaling
-from firstlight.lab.reports.scaling_text import sentences, tables
+from firstlight.lab.reports.scaling import draw, scaling, sentences, tables
 from firstlight.lab.reports.tables import Table
 from firstlight.runs.gather import run_of
 from firstlight.runs.summary import Curve
@@ -27,8 +25,8 @@ from result_tables.runs import ROOT, Record, Run
 
 LOSS = "val/loss"
 KEPT = (  # of the record of a job
-    *("task", "overrides", "seed", "status", "optimized_metric", "parameters", "embedding_parameters", "steps"),
-    *("tokens", "flops", "metrics", "run_key"),
+    *("task", "overrides", "seed", "status", "optimized_metric", "parameters", "steps"),
+    *("tokens", "metrics", "run_key"),
 )
 IMAGES = Path("docs", "images")
 
@@ -104,11 +102,10 @@ def part_of(record: Record, line: Line) -> str:
         parts.append(f"{len(record['missing'])} of them wait: {', '.join(record['missing'])}.")
     if shown["tables"]:
         parts += [f"![The losses and the fit]({IMAGES}/scaling_fit.png)"]
-        parts += [f"![The compute-optimal sizes]({IMAGES}/scaling_frontier.png)"]
     parts.append("\n".join(f"- {each}" for each in shown["sentences"]))
     if shown["held_out"]:
         parts.append(f"Fitted without `scale={line.hold_out}`:")
-        parts.append("\n".join(f"- {each}" for each in shown["held_out"] if "6 N D," not in each))
+        parts.append("\n".join(f"- {each}" for each in shown["held_out"]))
     for table in shown["tables"]:
         rows = [table["headers"], ["---"] * len(table["headers"]), *table["rows"]]
         parts.append(f"{table['title']}:")
@@ -122,27 +119,20 @@ def _record_of(folder: Path) -> Record:
 
 
 def _job(folder: Path, record: Record, data: Record) -> Record:
-    """Return what is kept of a job: numbers of its record, its validations, and the steps at the full rate."""
+    """Return what is kept of a job: numbers of its record, and its validations."""
     if {key: record["data"].get(key) for key in data} != data:
         raise UserError(f"{folder}: was trained on other data than the other jobs; move the sweep's folder")
     lines = [json.loads(line) for line in regular(folder / "history.jsonl").read_text(encoding="utf-8").splitlines()]
     losses = [(line["step"], line[LOSS]) for line in lines if LOSS in line]
-    rates = [(line["step"], line[name]) for line in lines for name in line if name.startswith(RATE)]
-    highest = max(rate for _, rate in rates)
-    full = [step for step, rate in rates if rate == highest]
     return {key: record[key] for key in KEPT} | {
         "validated": [step for step, _ in losses],
         "losses": [round(loss, 6) for _, loss in losses],
-        "full_rate": [highest, full[0], full[-1]],
     }
 
 
 def _row(name: str, job: Record) -> Row:
     row = run_of(name, job)
-    rate, first, last = job["full_rate"]
-    losses = Curve(job["validated"], [math.nan] * len(job["losses"]), job["losses"])
-    rates = Curve([first, last], [math.nan] * 2, [rate, rate])
-    row.curves.update({LOSS: losses, RATE: rates})
+    row.curves[LOSS] = Curve(job["validated"], [math.nan] * len(job["losses"]), job["losses"])
     return row
 
 

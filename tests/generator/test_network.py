@@ -9,7 +9,6 @@ from torch.testing import assert_close
 
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.networks.size import num_embedding_parameters
 from firstlight.networks.variants import FeedForwardKind, Norm, Positions
 
 VOCABULARY, CONTEXT = 29, 13
@@ -176,17 +175,3 @@ def test_with_convolutions_a_generator_begins_as_one_without() -> None:
     plain, convolved = make_generator(norm=Norm.pre), make_generator(**CONVOLVED)
     token_ids = random_texts(2, 11)
     assert_close(convolved.eval()(token_ids), plain.eval()(token_ids))
-
-
-@pytest.mark.parametrize(
-    ("options", "tables"),
-    [
-        ({"tie_embeddings": True, "head_bias": False}, VOCABULARY),  # counted once, though the output layer has it too
-        ({"positions": "learned"}, VOCABULARY + CONTEXT),
-    ],
-)
-def test_the_parameters_of_embeddings_are_those_of_the_tables(options: dict[str, object], tables: int) -> None:
-    generator = make_generator(**options)
-    assert num_embedding_parameters(generator) == tables * 12
-    generator.embedding.weight.requires_grad_(requires_grad=False)
-    assert num_embedding_parameters(generator) == (tables - VOCABULARY) * 12

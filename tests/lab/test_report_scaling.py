@@ -9,9 +9,8 @@ import pytest
 
 from firstlight.lab.reports import scaling_law
 from firstlight.lab.reports.all_runs import found_runs
-from firstlight.lab.reports.scaling import best_of_each, final_point, scaling
+from firstlight.lab.reports.scaling import scaling, tables
 from firstlight.lab.reports.scaling_law import ScalingLaw
-from firstlight.lab.reports.scaling_text import tables
 from firstlight.runs.folder import SAMPLE_NOTE
 from run_folders import make_run
 from tests_support import Scripts
@@ -20,7 +19,6 @@ LAW = ScalingLaw(irreducible=1.2, size_factor=40, size_exponent=0.45, data_facto
 SIZES = {"2k": 2_900, "9k": 10_400, "37k": 39_300, "113k": 117_000}
 BUDGETS = (250, 500, 1000)
 TOKENS = 1024  # of a step
-EXCESS = 1.02  # of the losses before the decay
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +32,9 @@ def loss_of(size: int, steps: int) -> float:
 
 
 def lines_of(size: int, steps: int) -> list[dict[str, Any]]:
-    """Return a history with a constant rate that decays in the last fifth of the steps."""
-    lines: list[dict[str, Any]] = []
-    for step in range(124, steps, 125):
-        moment = {"step": step, "seconds": step / 100, "epoch": 0}
-        lines.append(moment | {"lr-AdamW": 0.01 if step < 0.8 * steps else 0.001})
-        early = EXCESS * float(LAW.loss(size, (step + 1) * TOKENS))
-        lines.append(moment | {"val/loss": loss_of(size, steps) if step == steps - 1 else early})
-    return lines
+    """Return a history with a validation in the middle and one at the end."""
+    losses = {steps // 2 - 1: 2 * loss_of(size, steps), steps - 1: loss_of(size, steps)}
+    return [{"step": step, "seconds": 1.0, "epoch": 0, "val/loss": loss} for step, loss in losses.items()]
 
 
 def make_cell(folder: Path, name: str, steps: int, **changes: Any) -> Path:
@@ -52,10 +45,8 @@ def make_cell(folder: Path, name: str, steps: int, **changes: Any) -> Path:
         "optimized_metric": "val/loss",
         "metrics": {"val/loss": loss_of(size, steps)},
         "parameters": size,
-        "embedding_parameters": size // 5,
         "steps": steps,
         "tokens": steps * TOKENS,
-        "flops": round(6.6 * size * steps * TOKENS),
         "lines": lines_of(size, steps),
     }
     return make_run(
@@ -77,36 +68,25 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fill(tmp_path_factory.mktemp("grid"))
 
 
-def test_a_held_out_size_is_predicted_and_the_law_and_both_figures_are_in_the_report(grid: Path) -> None:
+def test_a_held_out_size_is_predicted_and_the_law_and_its_figure_are_in_the_report(grid: Path) -> None:
     done = Scripts(grid.parent).run("report", grid.name, "--scaling", "--hold-out", "113k")
     assert done.returncode == 0, done.stderr
     assert "fitted to 9 runs of 2,900 to 39,300 parameters N" in done.stdout
-    assert "are 1.10 to 1.10 times 6 N D" in done.stdout
     predicted = re.search(r"Held out and predicted: 3 runs. The prediction is off by ([0-9.]+)%", done.stdout)
     assert predicted is not None
     assert float(predicted[1]) < 3
     page, markdown = ((grid / f"report.{kind}").read_text(encoding="utf-8") for kind in ("html", "md"))
-    assert page.count('<img class="figure" alt="scaling_f') == 2
+    assert page.count('<img class="figure" alt="scaling_fit') == 1
     assert "<h2>Held out: predicted and measured</h2>" in page
     assert "![scaling\\_fit.png](scaling_fit.png)" in markdown or "![scaling_fit.png](scaling_fit.png)" in markdown
     assert "### Compute-optimal frontier" in markdown
-    assert {path.name for path in grid.glob("*.png")} == {"scaling_fit.png", "scaling_frontier.png"}
-
-
-def test_losses_before_the_decay_are_fitted_too_each_once_and_with_a_factor_of_their_own(grid: Path) -> None:
-    found = scaling(found_runs(grid), None, lambda _: False, "")
-    assert list(found.others) == ["N without embeddings", "with 24 losses before the decay"]  # at 125, …, 750 steps
-    law = found.others["with 24 losses before the decay"].law
-    assert law.excess == pytest.approx(EXCESS, rel=0.005)
-    assert law.size_exponent == pytest.approx(LAW.size_exponent, rel=0.05)
-    without = found.others["N without embeddings"].law
-    assert without.size_factor == pytest.approx(found.fit.law.size_factor * 0.8**without.size_exponent, rel=0.02)
+    assert {path.name for path in grid.glob("*.png")} == {"scaling_fit.png"}
 
 
 def test_rows_of_the_frontier_outside_the_measured_range_are_marked(grid: Path) -> None:
     found = scaling(found_runs(grid), None, lambda _: False, "")
     first = found.points[0]
-    small, large = replace(first, parameters=100, tokens=1e4), replace(first, parameters=10**7, tokens=1e8)
+    small, large = replace(first, parameters=100, tokens=10**4), replace(first, parameters=10**7, tokens=10**8)
     found = replace(found, points=[*found.points, small, large])
     (frontier,) = (each for each in tables(found) if each.title == "Compute-optimal frontier")
     optima = [found.fit.law.optimum(float(row[0])) for row in frontier.rows]
@@ -115,19 +95,16 @@ def test_rows_of_the_frontier_outside_the_measured_range_are_marked(grid: Path) 
     assert 0 < sum(inside) < len(inside)
 
 
-def test_the_best_of_several_runs_of_one_cell_is_fitted(grid: Path) -> None:
-    points = [final_point(run, "val/loss") for run in found_runs(grid)]
-    worse = replace(points[4], loss=points[4].loss + 0.2)
-    kept, notes = best_of_each([worse, *points])
-    assert sorted(each.loss for each in kept) == sorted(each.loss for each in points)
-    assert notes == ["Not fitted: 1 run with the size, budget and seed of a better one."]
-
-
-def test_a_law_of_generated_data_is_fitted_and_says_so(tmp_path: Path) -> None:
-    fill(tmp_path / "grid", data={"source": "sample", "fingerprint": "f"})
+def test_the_best_run_of_each_cell_is_fitted_and_a_law_of_generated_data_says_so(tmp_path: Path) -> None:
+    sample = {"source": "sample", "fingerprint": "f"}
+    fill(tmp_path / "grid", data=sample)
+    worse = make_cell(tmp_path, "2k", 250, data=sample, lines=[{"step": 249, "seconds": 1, "val/loss": 9.0}])
+    worse.rename(tmp_path / "grid" / "worse")
     done = Scripts(tmp_path).run("report", "grid", "--scaling")
     assert done.returncode == 0, done.stderr
     assert "fitted to 12 runs" in done.stdout
+    assert "Its error is 0." in done.stdout
+    assert "Not fitted: 1 run with the size, budget and seed of a better one." in done.stdout
     assert SAMPLE_NOTE in done.stdout
     assert "GENERATED SAMPLE" in (tmp_path / "grid" / "report.html").read_text(encoding="utf-8")
 
@@ -141,8 +118,8 @@ def test_losses_that_do_not_fall_with_more_tokens_have_no_frontier(tmp_path: Pat
     done = Scripts(tmp_path).run("report", "grid", "--scaling")
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    assert "no compute-optimal size, because the loss does not fall with more training tokens in these runs" in text
-    assert {path.name for path in (tmp_path / "grid").glob("*.png")} == {"scaling_fit.png"}
+    assert "no compute-optimal size, because the loss does not fall with both N and D in these runs" in text
+    assert "Compute-optimal frontier" not in text
 
 
 def refused(folder: Path, message: str, *options: str) -> None:
@@ -152,25 +129,17 @@ def refused(folder: Path, message: str, *options: str) -> None:
     assert message in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("sizes", "budgets", "message"),
-    [
-        (("2k", "9k"), BUDGETS, "the finished runs have 2 sizes (2,900, 10,400); a fit requires 3"),
-        (tuple(SIZES), (250, 500), "the finished runs have 2 budgets of tokens (256,000, 512,000); a fit requires 3"),
-    ],
-)
-def test_too_few_sizes_or_budgets_are_an_error(
-    tmp_path: Path, sizes: tuple[str, ...], budgets: tuple[int, ...], message: str
-) -> None:
-    refused(fill(tmp_path / "few", sizes, budgets), message, "--scaling")
+def test_too_few_budgets_are_an_error(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "few", tuple(SIZES), (250, 500))
+    refused(folder, "the finished runs have 4 sizes and 2 budgets of tokens; a fit requires 3 of each", "--scaling")
 
 
 OTHERS: dict[str, dict[str, Any]] = {
-    "have 2 different tasks, such as other and scale-113k_steps-1000; name the folder": {"task": "names"},
-    "have 2 different data (fingerprints), such as": {"data": {"source": "local", "fingerprint": "g"}},
-    "have 2 different kinds of data (data.source=sample and real), such as": {"data": {"source": "sample"}},
+    "other (names) and scale-113k_steps-1000 (shakespeare) cannot be compared; name the folder": {"task": "names"},
+    "other (shakespeare, data g) and": {"data": {"source": "local", "fingerprint": "g"}},
+    "other (shakespeare, GENERATED SAMPLE) and": {"data": {"source": "sample"}},
     "other: has no val/loss; it recorded val/accuracy": {"lines": [{"step": 249, "seconds": 1, "val/accuracy": 0.5}]},
-    "other: val/loss was last measured at step 125 of 250": {"lines": lines_of(SIZES["2k"], 250)[:-2]},
+    "other: val/loss was last measured at step 125 of 250": {"lines": lines_of(SIZES["2k"], 250)[:-1]},
     "other: does not record its parameters, steps and tokens; train it again": {"tokens": None},
 }
 
@@ -190,7 +159,10 @@ def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, message: str)
             ["--scaling", "--hold-out", "1m"],
             "--hold-out 1m: no finished run has these values; there are 113k, 2k, 37k, 9k",
         ),
-        (["--scaling", "--hold-out", "seed=1"], "have 0 sizes without --hold-out seed=1 (none); a fit requires 3"),
+        (
+            ["--scaling", "--hold-out", "seed=1"],
+            "have 0 sizes and 0 budgets of tokens without --hold-out seed=1; a fit requires 3",
+        ),
         (["--scaling", "--metric", "val/accuracy"], "--metric val/accuracy must be one of val/loss"),
     ],
 )

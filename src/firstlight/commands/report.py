@@ -12,7 +12,6 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
 from firstlight.commands.report_pair import compare_runs
-from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
@@ -20,8 +19,7 @@ from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, foun
 from firstlight.lab.reports.boards import Board, Group, boards, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.scaling import scaling
-from firstlight.lab.reports.scaling_text import section_of
+from firstlight.lab.reports.scaling import scaling, section_of
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import plain_value
@@ -51,7 +49,7 @@ class ReportOptions:
     folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder."""
     scaling: bool = False
     """Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and draw it as
-    scaling_fit.png and scaling_frontier.png."""
+    scaling_fit.png."""
     hold_out: list[str] | None = None
     """With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or `seed=2`. Their
     predicted losses are printed next to the measured ones."""
@@ -95,7 +93,7 @@ def report(options: ReportOptions) -> Path:
     law = None
     if options.scaling:
         fit = scaling(runs, options.metric, lambda run: has_values(run, held_out), " ".join(held_out))
-        law = section_of(fit, draw(fit, options.folder))
+        law = section_of(fit, options.folder)
     load = SavedPredictions(options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]

@@ -1,6 +1,7 @@
 from firstlight.figures.ablations import plot_activation_sizes as plot_activation_sizes
 from firstlight.figures.ablations import plot_ladder as plot_ladder
 from firstlight.figures.ablations import plot_loss_by_rate as plot_loss_by_rate
+from firstlight.figures.ablations import plot_scaling_fit as plot_scaling_fit
 from firstlight.figures.attention import plot_attention_grid as plot_attention_grid
 from firstlight.figures.attention import plot_attention_heads as plot_attention_heads
 from firstlight.figures.attention import plot_recent_attention as plot_recent_attention
@@ -27,8 +28,6 @@ from firstlight.figures.parameters import plot_position_similarity as plot_posit
 from firstlight.figures.parameters import plot_position_waves as plot_position_waves
 from firstlight.figures.probabilities import plot_fillings as plot_fillings
 from firstlight.figures.probabilities import plot_next_tokens as plot_next_tokens
-from firstlight.figures.scaling import plot_scaling_fit as plot_scaling_fit
-from firstlight.figures.scaling import plot_scaling_frontier as plot_scaling_frontier
 from firstlight.figures.stars import plot_predicted_per_star as plot_predicted_per_star
 from firstlight.figures.stars import plot_probability_per_star as plot_probability_per_star
 from firstlight.figures.style import save as save

@@ -1,19 +1,21 @@
-"""Figures of series of networks: with more and more parts, and of several widths."""
+"""Figures of series of networks: with more and more parts, of several widths, and of sizes and budgets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, LogLocator, NullLocator
+from numpy.typing import ArrayLike, NDArray
 
 from firstlight.figures import style
 
 SHADES = LinearSegmentedColormap.from_list("from small to large", ["#9CC9E8", style.BLUE, "#002B45"])
 SHOWN = 3.0  # the y axis ends at so many times the largest difference between two widths above the lowest loss
-
 CROWDED = 5  # widths, of which every other one has a label
+POINTS = 120  # of the line of a scaling law
+PER_TOKEN = 6  # floating-point operations of a training, for each parameter and token
 
 Losses = Mapping[int, Mapping[float, Sequence[float]]]  # width -> learning rate -> losses of the seeds
 Sizes = Mapping[str, Mapping[int, Mapping[int, float]]]  # layer -> step -> width -> size
@@ -165,6 +167,66 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
             axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter("{x:g}")
     style.legend(figure, [handles[step] for step in steps], [f"step {step}" for step in steps], ncols=8)
+    return figure
+
+
+def plot_scaling_fit(
+    parameters: ArrayLike,
+    tokens: ArrayLike,
+    losses: ArrayLike,
+    fitted: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
+    *,
+    held_out: ArrayLike | None = None,
+    unit: str = "validation loss (nats per token)",
+    title: str = "Scaling law",
+) -> Figure:
+    """Draw measured losses and a fitted law: against the size, with a line per budget, and against the compute.
+
+    Args:
+        parameters: (runs,) the sizes.
+        tokens: (runs,) the training tokens.
+        losses: (runs,) the measured losses.
+        fitted: returns the losses of the law for arrays of sizes and tokens.
+        held_out: (runs,) bool, the runs to which the law was not fitted, which have hollow markers; None: no run.
+        unit: label of the losses.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or there are no runs.
+
+    Example:
+        >>> from firstlight.figures import plot_scaling_fit
+        >>> figure = plot_scaling_fit([1e3, 1e4], [1e5, 1e5], [2.3, 2.1], lambda n, d: 1.5 + 3 / n**0.2 + 0 * d)
+        >>> [axes.get_xlabel() for axes in figure.axes]
+        ['parameters N', 'compute 6 N D (FLOP)']
+    """
+    size, data, loss = (np.asarray(each, dtype=np.float64) for each in (parameters, tokens, losses))
+    if not len(size) or not size.shape == data.shape == loss.shape:
+        raise ValueError(f"shapes {size.shape}, {data.shape}, {loss.shape}: equal, non-empty lists are required")
+    hollow = np.zeros(len(size), dtype=bool) if held_out is None else np.asarray(held_out, dtype=bool)
+    figure, (left, right) = style.new_panels(title, 5.2, columns=2, sharey=True)
+    for axes, groups, along in ((left, data, size), (right, size, data)):
+        line, distinct = np.geomspace(along.min(), along.max(), POINTS), np.unique(groups)
+        for color, group in zip(_shades(len(distinct)), distinct, strict=True):
+            same, constant = groups == group, np.full_like(line, group)
+            scale = 1 if axes is left else PER_TOKEN * group
+            values = fitted(line, constant) if axes is left else fitted(constant, line)
+            name = EngFormatter().format_eng(float(f"{group:.3g}"))  # such as 2.9 k or 4.1 M
+            axes.plot(scale * line, values, color=color, linewidth=1.5, label=name)
+            for is_hollow, face in ((False, color), (True, "white")):
+                shown = same & (hollow == is_hollow)
+                axes.plot(scale * along[shown], loss[shown], "o", color=color, markerfacecolor=face, markersize=5)
+    if hollow.any():
+        left.plot([], [], "o", color=style.INK, markerfacecolor="white", label="held out")
+    for axes, label, legend in ((left, "parameters N", "tokens D"), (right, "compute 6 N D (FLOP)", "parameters N")):
+        style.label_axes(axes, label, unit if axes is left else "", grid="both")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(numticks=8))
+        axes.xaxis.set_minor_locator(NullLocator())
+        style.legend(axes, title=legend, ncols=2)
     return figure
 
 

@@ -30,7 +30,7 @@ MOST_BYTES = 2**28  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 NUMBERS = {  # fields of a run that are values of the record, and their types
-    **dict.fromkeys(("parameters", "embedding_parameters", "steps", "tokens"), (int,)),
+    **dict.fromkeys(("parameters", "steps", "tokens"), (int,)),
     **dict.fromkeys(("flops", "tokens_per_second"), (int, float)),
     **dict.fromkeys(("optimized_metric", "optimized_mode"), (str,)),
 }

@@ -64,7 +64,6 @@ class Run:
     objectives: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None
-    embedding_parameters: int | None = None
     steps: int | None = None
     tokens: int | None = None
     flops: int | None = None

@@ -30,7 +30,7 @@ from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.metadata import refuse_other_state
 from firstlight.lit.networks import build_network
-from firstlight.networks.size import num_embedding_parameters, num_parameters
+from firstlight.networks.size import num_parameters
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config
@@ -135,7 +135,6 @@ def _train(
     record["teacher"] = parts.teacher
     record["threads"] = torch.get_num_threads()
     record["parameters"] = num_parameters(parts.module, trained_only=True) + parts.data.num_counted
-    record["embedding_parameters"] = num_embedding_parameters(parts.module)
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
     if is_rank_zero():
         folder.write(record)

@@ -1,48 +1,71 @@
-"""The losses of a sweep over sizes and budgets: which runs count for a scaling law, and the fit."""
+"""The scaling law of a sweep over sizes and budgets: the runs that count, the fit, and the section of a report."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from firstlight.errors import UserError
-from firstlight.runs.summary import SEED, Run, shown
+from firstlight.lab.reports.boards import notes_of
+from firstlight.lab.reports.tables import Section, Table
+from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, shown
 
 if TYPE_CHECKING:
-    from firstlight.lab.reports.scaling_law import Losses, ScalingFit
+    from firstlight.lab.reports.scaling_law import ScalingFit, ScalingLaw
+    from firstlight.lab.reports.significance import Estimate
 
 FEWEST = 3  # sizes and budgets
-LOSSES = ("loss", "bits_per_character")  # metrics that a sum of power laws describes
-SAME_TEXTS = ("trainer.limit_val_batches", "model.causal")  # keys that must not differ, since the losses would
-RATE = "lr-"  # the first part of the names of the curves of learning rates
+UNITS = {"loss": "nats per token", "bits_per_character": "bits per character"}  # of the metrics that the law describes
+FIGURE = "scaling_fit.png"
+COEFFICIENTS: "dict[str, Callable[[ScalingLaw], float]]" = {
+    "E": lambda law: law.irreducible,
+    "A": lambda law: law.size_factor,
+    "α": lambda law: law.size_exponent,
+    "B": lambda law: law.data_factor,
+    "β": lambda law: law.data_exponent,
+}
+FRONTIER = 6  # rows of the table
 
 
 @dataclass(frozen=True)
 class Point:
-    """A validation loss of a run, N and D. is_unfinished: whether the schedule of the rate had not ended."""
+    """The final validation loss of a run, N and D."""
 
     run: Run
     parameters: int
-    tokens: float
+    tokens: int
     loss: float
-    is_unfinished: bool = False
+
+    @property
+    def size(self) -> str:
+        """The value that names the size: of `scale`, else of `model`, else the number of parameters."""
+        named = self.run.keys.get("scale", self.run.keys.get("model"))
+        return f"{self.parameters:,}" if named is None else shown(named)
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """The fit of a scaling law to a sweep.
 
-    points: the final losses to which the law was fitted; held_out: those that were not. others: further fits of the
-    same sweep, by what is different. notes: sentences on what was left out.
+    points: the losses to which the law was fitted; held_out: those that were not. left_out: the number of runs with the
+    size, budget and seed of a better one.
     """
 
-    task: str
     metric: str
     points: list[Point]
     held_out: list[Point]
     fit: "ScalingFit"
-    others: dict[str, "ScalingFit"]
-    notes: list[str]
+    left_out: int
+
+    def fitted(self, point: Point) -> float:
+        """Return the loss of the law for a point."""
+        return float(self.fit.law.loss(point.parameters, point.tokens))
+
+    def error(self, point: Point) -> float:
+        """Return the relative error of the law for a point, in percent."""
+        return 100 * (self.fitted(point) / point.loss - 1)
 
 
 def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str) -> Scaling:
@@ -53,50 +76,40 @@ def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], b
 
     Raises UserError if the runs cannot be compared, or if they have too few sizes or budgets.
     """
-    counted, metric = checked(runs, metric), metric or "val/loss"
-    every, notes = best_of_each([final_point(run, metric) for run in counted])
-    held_out = [each for each in every if name and hold_out(each.run)]
-    points = [each for each in every if each not in held_out]
+    metric = metric or "val/loss"
+    counted = checked(runs, metric)
+    every = best_of_each([final_point(run, metric) for run in counted])
+    held_out = [point for point in every if name and hold_out(point.run)]
+    points = [point for point in every if point not in held_out]
     if name and not held_out:
-        values = ", ".join(sorted({value_of_size(each.run) for each in every}))
+        values = ", ".join(sorted({point.size for point in every}))
         raise UserError(f"--hold-out {name}: no finished run has these values; there are {values}")
-    refuse_too_few(points, f" without --hold-out {name}" if name else "")
+    sizes, budgets = {point.parameters for point in points}, {point.tokens for point in points}
+    if min(len(sizes), len(budgets)) < FEWEST:
+        where = f" without --hold-out {name}" if name else ""
+        raise UserError(
+            f"--scaling: the finished runs have {len(sizes)} sizes and {len(budgets)} budgets of tokens{where}; a fit "
+            f"requires {FEWEST} of each"
+        )
     from firstlight.lab.reports.scaling_law import fit_scaling_law  # imports SciPy
 
-    fit = fit_scaling_law(losses_of(points))
-    others: dict[str, ScalingFit] = {}
-    if has_sizes_without_embeddings(points):
-        others["N without embeddings"] = fit_scaling_law(losses_of(points, is_without_embeddings=True))
-    if before := unfinished_points(points, metric):
-        others[f"with {len(before)} losses before the decay"] = fit_scaling_law(losses_of([*points, *before]))
-    return Scaling(str(points[0].run.task), metric, points, held_out, fit, others, notes)
+    parameters, tokens, losses = zip(*((point.parameters, point.tokens, point.loss) for point in points), strict=True)
+    return Scaling(metric, points, held_out, fit_scaling_law(parameters, tokens, losses), len(counted) - len(every))
 
 
-def checked(runs: Sequence[Run], metric: str | None) -> list[Run]:
+def checked(runs: Sequence[Run], metric: str) -> list[Run]:
     """Return the finished trainings. Raises UserError if their losses cannot be compared."""
     counted = [run for run in runs if run.is_counted and not run.is_baseline]
     if not counted:
         raise UserError("--scaling: no run has finished; train a sweep, such as experiment=scaling/names")
-    if metric is not None and not (metric.startswith("val/") and metric.rpartition("/")[2] in LOSSES):
+    if not (metric.startswith("val/") and metric.rpartition("/")[2] in UNITS):
         raise UserError(f"--metric {metric}: a scaling law describes a loss; choose val/loss or val/bits_per_character")
-    differences: tuple[tuple[str, Callable[[Run], object]], ...] = (
-        ("tasks", lambda run: run.task),
-        ("kinds of data (data.source=sample and real)", lambda run: run.is_sample),
-        ("data (fingerprints)", lambda run: run.fingerprint),
-        ("validation splits", lambda run: sorted(run.split.items(), key=str)),
-        ("sizes of the validation split", lambda run: run.sizes.get("validation")),
-        *((f"values of {key}", lambda run, key=key: run.apart.get(key)) for key in SAME_TEXTS),
-    )
-    for what, value in differences:
-        found: dict[str, Run] = {}
-        for run in counted:
-            found.setdefault(str(value(run)), run)
-        if len(found) > 1:
-            one, two = list(found.values())[:2]
-            raise UserError(
-                f"--scaling: the runs have {len(found)} different {what}, such as {one.folder} and {two.folder}; "
-                "name the folder of one sweep"
-            )
+    kinds: dict[str, Run] = {}
+    for run, note in zip(counted, notes_of(counted), strict=True):
+        kinds.setdefault(", ".join(filter(None, (run.task, SAMPLE_MARK * run.is_sample, note))), run)
+    if len(kinds) > 1:
+        one, two = [f"{run.folder} ({kind})" for kind, run in kinds.items()][:2]
+        raise UserError(f"--scaling: {one} and {two} cannot be compared; name the folder of one sweep")
     return counted
 
 
@@ -116,85 +129,130 @@ def final_point(run: Run, metric: str) -> Point:
     loss = curve.values[-1]
     if not math.isfinite(loss) or loss <= 0:
         raise UserError(f"{run.folder}: {metric} is {loss} at the end; move this run out of the folder")
-    return Point(run, run.parameters, float(run.tokens), loss)
+    return Point(run, run.parameters, run.tokens, loss)
 
 
-def best_of_each(points: Sequence[Point]) -> tuple[list[Point], list[str]]:
-    """Return the lowest loss of each size, budget and seed, with a sentence if there were several."""
-    best: dict[tuple[int, float, str], Point] = {}
-    for point in points:
-        key = (point.parameters, point.tokens, shown(point.run.keys.get(SEED)))
-        if key not in best or point.loss < best[key].loss:
-            best[key] = point
-    left = len(points) - len(best)
-    runs = "1 run" if left == 1 else f"{left} runs"
-    notes = [f"Not fitted: {runs} with the size, budget and seed of a better one."] if left else []
-    return sorted(best.values(), key=lambda each: (each.parameters, each.tokens)), notes
+def best_of_each(points: Sequence[Point]) -> list[Point]:
+    """Return the lowest loss of each size, budget and seed, sorted by size and budget."""
+    best: dict[tuple[int, int, str], Point] = {}
+    for point in sorted(points, key=lambda point: point.loss):
+        best.setdefault((point.parameters, point.tokens, shown(point.run.keys.get(SEED))), point)
+    return sorted(best.values(), key=lambda point: (point.parameters, point.tokens))
 
 
-def refuse_too_few(points: Sequence[Point], where: str) -> None:
-    """Raise UserError if there are too few sizes or budgets."""
-    for what, found in (
-        ("sizes", {point.parameters for point in points}),
-        ("budgets of tokens", {int(point.tokens) for point in points}),
-    ):
-        if len(found) < FEWEST:
-            listed = ", ".join(f"{each:,}" for each in sorted(found)) or "none"
-            raise UserError(
-                f"--scaling: the finished runs have {len(found)} {what}{where} ({listed}); a fit requires {FEWEST}"
-            )
+def section_of(found: Scaling, folder: Path) -> Section:
+    """Return the section of a report, and draw its figure below a folder."""
+    return Section("Scaling law", sentences(found), tables(found), [draw(found, folder)])
 
 
-def has_sizes_without_embeddings(points: Sequence[Point]) -> bool:
-    """Return whether the numbers of parameters without embeddings are known, and enough for a fit."""
-    if any(point.run.embedding_parameters is None for point in points):
-        return False
-    sizes = {point.parameters - (point.run.embedding_parameters or 0) for point in points}
-    return len(sizes) >= FEWEST and min(sizes) > 0
-
-
-def unfinished_points(points: Sequence[Point], metric: str) -> list[Point]:
-    """Return the losses of earlier validations at the full learning rate, after the warm-up and before the decay.
-
-    Before the decay, runs that differ only in the budget are equal, so that each loss counts once.
-    """
-    found: dict[tuple[int, int, float], Point] = {}
-    for point in points:
-        run = point.run
-        rates = next((curve for name, curve in run.curves.items() if name.startswith(RATE)), None)
-        if rates is None:
-            continue
-        highest = max(rates.values)
-        full = [step for step, rate in zip(rates.steps, rates.values, strict=True) if rate == highest]
-        curve = run.curves[metric]
-        for step, loss in zip(curve.steps, curve.values, strict=True):
-            if full and full[0] <= step <= full[-1] and math.isfinite(loss):
-                tokens = point.tokens * (step + 1) / (run.steps or 1)
-                found.setdefault((point.parameters, step, loss), Point(run, point.parameters, tokens, loss, True))
-    return list(found.values())
-
-
-def losses_of(points: Sequence[Point], *, is_without_embeddings: bool = False) -> "Losses":
-    """Return points as arrays."""
-    import numpy as np
-
-    from firstlight.lab.reports.scaling_law import Losses
-
-    sizes = [
-        point.parameters - ((point.run.embedding_parameters or 0) if is_without_embeddings else 0) for point in points
+def sentences(found: Scaling) -> list[str]:
+    """Return what the fit says, the law first."""
+    law = found.fit.law
+    sizes, errors = [point.parameters for point in found.points], [abs(found.error(point)) for point in found.points]
+    grows = found.fit.interval(lambda each: each.size_share)
+    text = [
+        f"{_formula(law)}, fitted to {len(found.points)} runs of {min(sizes):,} to {max(sizes):,} parameters N. "
+        f"Its error is {fmean(errors):.2f}% on average and {max(errors):.2f}% at most.",
+        f"Compute-optimal: N* grows as C^{interval_text(grows, 2)}, and D* as C^{1 - grows.value:.2f}; C = 6 N D."
+        if law.has_optimum
+        else "There is no compute-optimal size, because the loss does not fall with both N and D in these runs.",
     ]
-    numbers = {folder: number for number, folder in enumerate(dict.fromkeys(point.run.folder for point in points))}
-    unfinished = np.array([point.is_unfinished for point in points])
-    return Losses(
-        np.array(sizes, dtype=float),
-        np.array([point.tokens for point in points]),
-        np.array([point.loss for point in points]),
-        np.array([numbers[point.run.folder] for point in points]),
-        unfinished if unfinished.any() else None,
+    if found.held_out:
+        predicted = [found.fit.prediction(point.parameters, point.tokens) for point in found.held_out]
+        inside = sum(each.low <= point.loss <= each.high for each, point in zip(predicted, found.held_out, strict=True))
+        text.append(
+            f"Held out and predicted: {len(predicted)} runs. The prediction is off by "
+            f"{fmean(abs(found.error(point)) for point in found.held_out):.2f}% on average; {inside} of "
+            f"{len(predicted)} measured losses are in its 95% interval."
+        )
+    if found.left_out:
+        runs = "1 run" if found.left_out == 1 else f"{found.left_out} runs"
+        text.append(f"Not fitted: {runs} with the size, budget and seed of a better one.")
+    return text
+
+
+def _formula(law: "ScalingLaw") -> str:
+    return (
+        f"L(N, D) = {law.irreducible:.3f} + {law.size_factor:.4g} / N^{law.size_exponent:.3f} + "
+        f"{law.data_factor:.4g} / D^{law.data_exponent:.3f}"
     )
 
 
-def value_of_size(run: Run) -> str:
-    """Return the value of a run that names its size: of `scale`, else of `model`, else its number of parameters."""
-    named = run.keys.get("scale", run.keys.get("model"))
-    return f"{run.parameters:,}" if named is None else shown(named)
+def tables(found: Scaling) -> list[Table]:
+    """Return the tables of the coefficients, the frontier, the held-out runs and the fitted runs."""
+    values = {**COEFFICIENTS, "a of N* ∝ C^a": lambda law: law.size_share}
+    rows = [(name, interval_text(found.fit.interval(value), 3)) for name, value in values.items()]
+    made = [Table("Coefficients", ("coefficient", "value [95% interval]"), rows)]
+    if found.fit.law.has_optimum:
+        columns = ("C in FLOP", "N*", "D*", "loss [95% interval]")
+        made.append(Table("Compute-optimal frontier", columns, _frontier(found)))
+    headers = ("size", "N", "D", "predicted [95% interval]", "measured", "relative error")
+    for title, points in (("Held out: predicted and measured", found.held_out), ("Fitted and measured", found.points)):
+        if points:
+            made.append(Table(title, headers, [_row(found, point) for point in points]))
+    return made
+
+
+def _frontier(found: Scaling) -> list[list[str]]:
+    """Return the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
+    sizes, budgets = [point.parameters for point in found.points], [point.tokens for point in found.points]
+    computes = [6 * point.parameters * point.tokens for point in (*found.points, *found.held_out)]
+    low, high = math.log(min(computes)), math.log(max(computes))
+    rows = []
+    for place in range(FRONTIER):
+        compute = math.exp(low + (high - low) * place / (FRONTIER - 1))
+        size, tokens = found.fit.law.optimum(compute)
+        loss = found.fit.interval(lambda law, compute=compute: float(law.loss(*law.optimum(compute))))  # type: ignore[misc]
+        is_inside = min(sizes) <= size <= max(sizes) and min(budgets) <= tokens <= max(budgets)
+        shown_loss = interval_text(loss, 3) + ("" if is_inside else " (extrapolated)")
+        rows.append([f"{compute:.1e}", _rounded(size), _rounded(tokens), shown_loss])
+    return rows
+
+
+def _row(found: Scaling, point: Point) -> list[str]:
+    predicted = found.fit.prediction(point.parameters, point.tokens)
+    return [
+        f"{point.size}, seed {shown(point.run.keys.get(SEED))}",
+        f"{point.parameters:,}",
+        _rounded(point.tokens),
+        interval_text(predicted, 3),
+        f"{point.loss:.3f}",
+        f"{found.error(point):+.2f}%",
+    ]
+
+
+def interval_text(estimate: "Estimate", digits: int) -> str:
+    """Return an estimate with its interval, such as `0.523 [0.507, 0.541]`; large numbers with 3 significant digits."""
+
+    def text(value: float) -> str:
+        return f"{value:.{digits}f}" if abs(value) < 100 else _rounded(value)
+
+    return f"{text(estimate.value)} [{text(estimate.low)}, {text(estimate.high)}]"
+
+
+def _rounded(value: float) -> str:
+    """Return a number with three significant digits, such as 4,100,000 or 38,700; a very large one as 1e+30."""
+    return f"{value:.0e}" if value >= 1e15 else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def draw(found: Scaling, folder: Path) -> Path:
+    """Draw the losses and the law below a folder, and return the path of the figure."""
+    import numpy as np
+
+    from firstlight.figures import plot_scaling_fit, save
+    from firstlight.figures.style import mark_sample
+
+    points = [*found.points, *found.held_out]
+    size, tokens, loss = np.array([(each.parameters, each.tokens, each.loss) for each in points], dtype=float).T
+    figure = plot_scaling_fit(
+        size,
+        tokens,
+        loss,
+        found.fit.law.loss,
+        held_out=np.arange(len(points)) >= len(found.points),
+        unit=f"validation loss ({UNITS[found.metric.rpartition('/')[2]]})",
+        title=f"{points[0].run.task}: {_formula(found.fit.law)}",
+    )
+    if points[0].run.is_sample:
+        mark_sample(figure)
+    return save(figure, folder / FIGURE)
