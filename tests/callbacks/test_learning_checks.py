@@ -56,6 +56,7 @@ def test_a_training_that_learns_says_nothing(tmp_path: Path, caplog: pytest.LogC
     checks, said = warnings_of(caplog, data, module)
     assert said == []
     assert checks.chance == pytest.approx(math.log(2), abs=1e-3)
+    assert checks._counts.total() == 64  # the targets of one validation, without those of the sanity check
 
 
 def test_a_rate_of_nothing_stays_at_chance_and_a_long_warm_up_is_named(

@@ -1,14 +1,16 @@
 """A callback that says when a training does not learn."""
 
 import logging
+import math
+from collections import Counter
 from typing import Any
 
-import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
-from torch import Tensor
-from torch.nn.functional import pad
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.lit.schedules import total_steps
+from firstlight.callbacks.evaluation import EvaluationCallback
+from firstlight.data.tables import IGNORED
+from firstlight.lit.schedules import LONG_WARMUP, total_steps
 
 log = logging.getLogger(__name__)
 
@@ -16,17 +18,19 @@ LEARNED = 0.9  # of the loss of a constant prediction: a training loss below it
 FIRST_STEPS = 20  # in which no network is expected to learn
 NO_BETTER = 0.98  # of the loss of a constant prediction, or of the first training loss
 MEMORIZING = 1.1  # times the best validation loss, while the training loss still falls
-MOST_WARMUP = 0.1  # of all steps
 PAGE = "docs/learning.md says what to try"
 
 
-class LearningChecks(Callback):
+class LearningChecks(EvaluationCallback):
     """Warn, once each, of a training that does not learn.
 
     The warnings concern a warm-up longer than a tenth of the training, a validation that is no better than a constant
     prediction in the second half of the training, a validation loss that rises while the training loss falls, and a
     training loss that has not fallen at the end. The constant prediction gives each class, or token, its share of the
     validation targets; its loss is the entropy of these shares.
+
+    Attributes:
+        chance: The loss of the constant prediction for the first complete validation, in nats. None before it.
 
     Example:
         >>> import lightning as L
@@ -46,19 +50,14 @@ class LearningChecks(Callback):
         self.first_loss: float | None = None
         self.best: tuple[float, float] | None = None  # the lowest validation loss, and the training loss then
         self.said: list[str] = []
-        self._counts = torch.zeros(0, dtype=torch.int64)
-
-    @property
-    def chance(self) -> float:
-        """The loss of the constant prediction for the latest validation, in nats."""
-        shares = self._counts[self._counts > 0].double() / self._counts.sum()
-        return float(-(shares * shares.log()).sum())
+        self.chance: float | None = None
+        self._counts = Counter[int]()
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         if trainer.max_epochs not in (None, -1) or trainer.max_steps != -1:
             self.total_steps = total_steps(trainer)
         warmup = getattr(getattr(pl_module, "schedule_factory", None), "keywords", {}).get("warmup_steps") or 0
-        if self.total_steps and warmup > MOST_WARMUP * self.total_steps:
+        if self.total_steps and warmup > LONG_WARMUP * self.total_steps:
             self._say(
                 "warm-up",
                 f"the warm-up is {warmup:,} of {self.total_steps:,} steps; shorten it with "
@@ -69,19 +68,18 @@ class LearningChecks(Callback):
         if self.first_loss is None:
             self.first_loss = float(outputs["loss"]) * trainer.accumulate_grad_batches
 
-    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._counts = torch.zeros(0, dtype=torch.int64)
+    def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
+        """Count the targets of the first complete validation. A GPU waits for that."""
+        if self.chance is None and trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
+            targets = outputs["targets"]
+            self._counts.update(targets[targets != IGNORED].tolist())
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
-    ) -> None:
-        targets: Tensor = batch.targets if hasattr(batch, "targets") else batch[1]
-        counts = torch.bincount(targets[targets >= 0].flatten().cpu())
-        longest = max(len(counts), len(self._counts))
-        self._counts = pad(self._counts, (0, longest - len(self._counts))) + pad(counts, (0, longest - len(counts)))
+    def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        if self.chance is None and (total := self._counts.total()):
+            self.chance = -sum(count / total * math.log(count / total) for count in self._counts.values())
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.state.fn != "fit" or trainer.sanity_checking:
+        if trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking or self.chance is None:
             return
         found = {name: float(value) for name, value in trainer.callback_metrics.items()}
         loss, training = found.get("val/loss"), found.get("train/loss", float("nan"))

@@ -37,10 +37,11 @@ def main() -> None:
         config = compose([f"model._target_={named}", *overrides] if named else overrides, with_hydra=True)
         check(config)
     from firstlight.training.audit import audit  # torch and Lightning: seconds, after the checks
-    from firstlight.training.doctor import prepared, show
+    from firstlight.training.build import prepared_data
+    from firstlight.training.doctor import new_module, show
 
-    data, module = prepared(config)
-    show(audit(module, next(iter(data.train_dataloader()))))
+    data = prepared_data(config)
+    show(audit(new_module(config, data), next(iter(data.train_dataloader()))))
 
 
 def _divided(arguments: Sequence[str]) -> tuple[str, list[str]]:

@@ -14,6 +14,7 @@ from firstlight.errors import UserError
 from firstlight.lit.lightning_internals import data_of_fit
 
 ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
+LONG_WARMUP = 0.1  # of all steps; a longer warm-up leaves too few steps at the full rate
 
 
 def total_steps(trainer: Trainer) -> int:
@@ -33,15 +34,16 @@ def total_steps(trainer: Trainer) -> int:
 
 
 def steps_of(trainer: Any, num_batches: int) -> int:
-    """Return the number of optimizer steps of a complete run.
-
-    trainer: a Trainer, or its options; num_batches: those of an epoch.
-    """
+    """Return the number of optimizer steps of a complete run. trainer, num_batches: as in `steps_per_epoch`."""
     if trainer.max_epochs in (None, -1):
         return trainer.max_steps
-    batches = batches_per_epoch(num_batches, trainer.limit_train_batches)
-    steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
+    steps = steps_per_epoch(trainer, num_batches) * trainer.max_epochs
     return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
+
+
+def steps_per_epoch(trainer: Any, num_batches: int) -> int:
+    """Return the number of optimizer steps of an epoch of num_batches batches. trainer: a Trainer, or its options."""
+    return math.ceil(batches_per_epoch(num_batches, trainer.limit_train_batches) / trainer.accumulate_grad_batches)
 
 
 def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:

@@ -27,7 +27,6 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.callbacks.torch_metric import TorchMetric
-from firstlight.data.batches import batches_per_epoch
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
@@ -42,6 +41,7 @@ from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
+from firstlight.lit.schedules import steps_per_epoch
 from firstlight.lit.training import Training
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
@@ -69,25 +69,17 @@ class Parts:
 def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: dict[str, Any] | None = None) -> Parts:
     """Prepare the data, then build everything that depends on it.
 
-    It also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
+    On a GPU it also sets the precision of matrix products, a global option of torch.
 
     resumed_metadata: The metadata of the checkpoint from which a run resumes; None for a new run.
 
     Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
-    quieten()
     kind, values = kind_of_config(config), plain(config)
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    data: TableData = instantiate(config.data, _convert_="object")
-    data.prepare_data()
-    data.setup("fit")
+    data = prepared_data(config)
     if resumed_metadata is not None:
         refuse_other_data(data, resumed_metadata["data_fingerprint"])
-    torch.manual_seed(config.seed)
-    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
-    vectors: Any = OmegaConf.to_object(config.vectors)
-    set_vectors(vectors, network, data, is_resumed=resumed_metadata is not None)
+    network = new_network(config, data, is_resumed=resumed_metadata is not None)
     if config.compile:  # in place, so that the weights keep their names
         network.compile(dynamic=not kind.model.reads_windows, mode=config.compile_mode)
     module = build_module(config, network, data)
@@ -109,6 +101,26 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(kind, data, module, trainer, history, teacher)
+
+
+def prepared_data(config: DictConfig) -> TableData:
+    """Set the number of threads of torch, and return the data module, ready for a training."""
+    quieten()
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    data: TableData = instantiate(config.data, _convert_="object")
+    data.prepare_data()
+    data.setup("fit")
+    return data
+
+
+def new_network(config: DictConfig, data: TableData, *, is_resumed: bool = False) -> nn.Module:
+    """Seed torch, and return the network with the weights with which its training starts."""
+    torch.manual_seed(config.seed)
+    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
+    vectors: Any = OmegaConf.to_object(config.vectors)
+    set_vectors(vectors, network, data, is_resumed=is_resumed)
+    return network
 
 
 def refuse_other_data(data: TableData, trained_on: str) -> None:
@@ -269,8 +281,7 @@ def number_of_epochs(config: DictConfig, data: TableData) -> int:
     trainer = config.trainer
     if trainer.max_epochs is not None or trainer.max_steps != -1:
         return -1 if trainer.max_epochs is None else trainer.max_epochs
-    batches = batches_per_epoch(len(data.train_dataloader()), trainer.limit_train_batches)
-    steps = math.ceil(batches / trainer.accumulate_grad_batches)
+    steps = steps_per_epoch(trainer, len(data.train_dataloader()))
     return max(config.epochs, math.ceil(config.min_steps / max(steps, 1)))
 
 

@@ -1,8 +1,7 @@
 """`train --doctor`: whether a network can learn from its data, and which change of a setting helps it."""
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,74 +13,44 @@ from torch.optim import AdamW
 
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.data.table_data import TableData
-from firstlight.lit.networks import build_network
-from firstlight.lit.schedules import steps_of
+from firstlight.lit.schedules import LONG_WARMUP, steps_of
 from firstlight.lit.training import Training
 from firstlight.terminal_text import say
 from firstlight.training.audit import Check, audit, first_rows
-from firstlight.training.build import build_module, number_of_epochs, quieten
-from firstlight.training.word_vectors import set_vectors
+from firstlight.training.build import build_module, new_network, number_of_epochs, prepared_data
 
 STEPS = 50  # of each trial
 MOST_VALIDATION = 20  # batches
 MEMORIZED_ROWS, MEMORIZING_STEPS, MEMORIZING_RATE = 4, 200, 3e-3
 MEMORIZED = 0.1  # of the first loss
-MOST_WARMUP = 0.1  # of all steps
 MARKS = {True: "ok  ", False: "FAIL", None: "-   "}
 HELPS = 0.02  # share of the loss by which a change must lower it
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The validation loss after a few steps with one change of the configuration.
-
-    Attributes:
-        name: What was changed; "" for the configuration itself.
-        overrides: The change, as it is typed after `train`.
-        loss: The mean loss of the first validation batches.
-    """
-
-    name: str
-    overrides: str
-    loss: float
-
-
-def examine(config: DictConfig) -> tuple[list[Check], list[Trial]]:
-    """Check the network of a checked config on its data, and train a few steps with one change each.
+def report(config: DictConfig) -> None:
+    """Train a few steps of a checked config with one change each, check its network, and print what was found.
 
     Nothing is written. Raises UserError if the data or the network cannot be used.
     """
-    data, module = prepared(config)
+    data = prepared_data(config)
+    module = new_module(config, data)
     batch = next(iter(data.train_dataloader()))
     checks = [*audit(module, batch, compiled=False), memorizes(module, batch), length(config, data)]
-    trials = [Trial("", "", loss_after_steps(config, data))]
-    for name, changes in changes_of(config):
+    changes, losses = changes_of(config), dict[str, float]()
+    for name, values in changes.items():
         changed = copy.deepcopy(config)
-        for key, value in changes.items():
+        for key, value in values.items():
             OmegaConf.update(changed, key, value)
-        overrides = " ".join(f"{key}={value:.3g}" for key, value in changes.items())
-        trials.append(Trial(name, overrides, loss_after_steps(changed, data)))
-    return checks, trials
+        losses[name] = loss_after_steps(changed, data)
+        say(f"      {name:<20} val/loss {losses[name]:.4f} after {STEPS} steps")
+    say(f"      {advice(changes, losses)}")
+    show(checks)
 
 
-def prepared(config: DictConfig, data: TableData | None = None) -> tuple[TableData, Training]:
-    """Return the data module and the module of a config, with the weights with which its training starts.
-
-    data: the data module, if it was prepared before.
-    """
-    quieten()
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    if data is None:
-        data = instantiate(config.data, _convert_="object")
-        data.prepare_data()
-        data.setup("fit")
-    torch.manual_seed(config.seed)
-    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
-    vectors: Any = OmegaConf.to_object(config.vectors)
-    set_vectors(vectors, network, data, is_resumed=False)
-    module: Any = build_module(config, network, data)
-    return data, module
+def new_module(config: DictConfig, data: TableData) -> Training:
+    """Return the module of a config with the weights with which its training starts."""
+    module: Any = build_module(config, new_network(config, data), data)
+    return module
 
 
 def memorizes(module: Training, batch: Any) -> Check:
@@ -116,7 +85,7 @@ def length(config: DictConfig, data: TableData) -> Check:
     """Return whether the warm-up is short beside the complete training."""
     steps, warmup = complete_steps(config, data), config.schedule.get("warmup_steps") or 0
     text = f"{steps:,} steps, of which {warmup:,} are the warm-up"
-    if steps < 1 or warmup <= MOST_WARMUP * steps:
+    if steps < 1 or warmup <= LONG_WARMUP * steps:
         return Check("length", True, text)
     return Check("length", False, f"{text}; raise epochs or set schedule.warmup_steps={steps // 10}")
 
@@ -128,21 +97,21 @@ def complete_steps(config: DictConfig, data: TableData) -> int:
     return steps_of(trainer, len(data.train_dataloader()))
 
 
-def changes_of(config: DictConfig) -> Iterator[tuple[str, dict[str, float]]]:
-    """Return the changes to try: their names, and the keys with their new values."""
-    lr = config.optimizer.get("lr")
-    if lr:
-        yield "learning rate × 3", {"optimizer.lr": 3 * lr}
-        yield "learning rate ÷ 3", {"optimizer.lr": lr / 3}
+def changes_of(config: DictConfig) -> dict[str, dict[str, float]]:
+    """Return the trials by name, each with the values that it changes. The first one changes nothing."""
+    changes: dict[str, dict[str, float]] = {"as configured": {}}
+    if lr := config.optimizer.get("lr"):
+        changes |= {"learning rate × 3": {"optimizer.lr": 3 * lr}, "learning rate ÷ 3": {"optimizer.lr": lr / 3}}
     dropouts = {
         f"model.{key}": 0.0
         for key, value in config.model.items()
         if str(key).endswith("dropout") and isinstance(value, float) and value
     }
     if dropouts:
-        yield "no dropout", dropouts
+        changes["no dropout"] = dropouts
     if config.schedule.get("warmup_steps"):
-        yield "no warm-up", {"schedule.warmup_steps": 0}
+        changes["no warm-up"] = {"schedule.warmup_steps": 0}
+    return changes
 
 
 def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) -> float:
@@ -150,11 +119,10 @@ def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) ->
 
     The schedule is that of the complete training, with its warm-up shortened in proportion.
     """
-    _, module = prepared(config, data)
     config = copy.deepcopy(config)
     if warmup := config.schedule.get("warmup_steps"):
         config.schedule.warmup_steps = round(steps * min(1.0, warmup / complete_steps(config, data)))
-        module.schedule_factory = instantiate(config.schedule, _convert_="all")
+    module = new_module(config, data)
     short = {"max_steps": steps, "max_epochs": -1, "min_epochs": None, "min_steps": None, "max_time": None}
     one_device = {"devices": 1, "strategy": "auto", "num_nodes": 1}
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "limit_val_batches": 0}
@@ -170,23 +138,14 @@ def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) ->
     return total / weight
 
 
-def advice(trials: list[Trial]) -> str:
-    """Return what the trials say, in one sentence."""
-    start, *changed = trials
-    best = min(changed, key=lambda trial: trial.loss, default=start)
-    if best.loss < (1 - HELPS) * start.loss:
-        share = 100 * (1 - best.loss / start.loss)
-        return f"{best.name} helps most: the loss after {STEPS} steps is {share:.0f}% lower; try {best.overrides}"
-    return f"no change lowers the loss after {STEPS} steps by {100 * HELPS:.0f}% or more (one seed)"
-
-
-def report(config: DictConfig) -> None:
-    """Examine a checked config, and print the checks, the trials and what helps."""
-    checks, trials = examine(config)
-    for trial in trials:
-        say(f"      {trial.name or 'as configured':<20} val/loss {trial.loss:.4f} after {STEPS} steps")
-    say(f"      {advice(trials)}")
-    show(checks)
+def advice(changes: Mapping[str, Mapping[str, float]], losses: Mapping[str, float]) -> str:
+    """Return what the losses of the trials say, in one sentence."""
+    best, start = min(losses, key=losses.__getitem__), losses["as configured"]
+    if losses[best] >= (1 - HELPS) * start:
+        return f"no change lowers the loss after {STEPS} steps by {100 * HELPS:.0f}% or more (one seed)"
+    overrides = " ".join(f"{key}={value:.3g}" for key, value in changes[best].items())
+    share = 100 * (1 - losses[best] / start)
+    return f"{best} helps most: the loss after {STEPS} steps is {share:.0f}% lower; try {overrides}"
 
 
 def show(checks: Sequence[Check]) -> None:
