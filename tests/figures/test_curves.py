@@ -22,17 +22,19 @@ def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
                 line("validation", [2.5, 2.0]),
             ],
             "accuracy": [line("validation", [0.1, 0.2])],
-        }
+        },
+        references={"loss (nats)": ("expected", 2.7)},
     )
     check_readable(figure)
     loss, accuracy = data_axes(figure)
     assert (loss.get_xlabel(), loss.get_ylabel(), accuracy.get_ylabel()) == ("step", "loss (nats)", "accuracy")
-    training, validation = loss.lines
+    training, validation, expected = loss.lines
     assert training.get_xdata().tolist() == [9, 19, 29]
     assert training.get_ydata().tolist() == [3, 2, 1]
     assert (training.get_linestyle(), training.get_color()) == ("--", style.ORANGE)
     assert (validation.get_linestyle(), validation.get_color()) == ("-", style.BLUE)
-    assert legend_of(figure) == ["training", "validation"]
+    assert list(expected.get_ydata()) == [2.7, 2.7]
+    assert legend_of(figure) == ["training", "validation", "expected"]
 
 
 def test_long_curves_stand_pale_behind_their_running_mean() -> None:

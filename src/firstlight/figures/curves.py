@@ -37,7 +37,12 @@ class Curve(NamedTuple):
     dashed: bool = False
 
 
-def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and validation") -> Figure:
+def plot_curves(
+    panels: Mapping[str, Sequence[Curve]],
+    *,
+    title: str = "Training and validation",
+    references: Mapping[str, tuple[str, float]] = {},
+) -> Figure:
     """Draw metrics over the training steps, with one panel for each metric.
 
     A line of 20 values or more is drawn in a pale color, with its running mean on top. The y axis omits very high
@@ -46,6 +51,7 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
     Args:
         panels: name of the metric with its unit, such as "loss (nats)" -> the lines of its panel.
         title: heading of the figure.
+        references: name of the metric -> the label and the value of a thin horizontal line in its panel.
 
     Returns:
         The figure.
@@ -84,6 +90,9 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
                 label=line.label,
             )
             handles.setdefault(line.label, handle)
+        if name in references:
+            label, value = references[name]
+            handles[label] = axes.axhline(value, color=style.INK, linewidth=0.8, linestyle=":")
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         _show_what_matters(axes, lines)

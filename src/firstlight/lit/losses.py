@@ -1,5 +1,6 @@
 """Probabilities and losses of logits, for two classes or more."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -10,6 +11,14 @@ from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]  # logits (n, classes), targets (n,) -> the loss of each target (n,)
+
+
+def expected_loss(num_classes: int, vocab_size: int) -> float:
+    """Return the loss of even probabilities in nats, which that of a new network is near.
+
+    num_classes: 0 for a network that predicts tokens.
+    """
+    return math.log(num_classes or vocab_size)
 
 
 def probabilities(logits: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 
 from firstlight.data.tables import IGNORED
 from firstlight.errors import reason
+from firstlight.lit.losses import expected_loss
 from firstlight.lit.training import Training
 
 MOST_ROWS = 8  # of the batch
@@ -102,11 +103,6 @@ def first_rows(batch: Any, count: int) -> Any:
     return batch._replace(**changes)
 
 
-def expected_loss(logits: Tensor) -> float:
-    """Return the cross entropy of even probabilities: log 2 for one logit, otherwise log of the number of classes."""
-    return math.log(max(logits.shape[-1], 2))
-
-
 @torch.no_grad()
 def _logits(module: Training, batch: Any) -> Tensor:
     return module.target_logits(module.network, batch).float()
@@ -119,7 +115,8 @@ def _difference(one: Tensor, two: Tensor) -> float:
 
 
 def _loss(module: Training, batch: Any) -> tuple[bool, str]:
-    loss, expected = float(module.measure(batch).outputs["loss"].detach()), expected_loss(_logits(module, batch))
+    loss = float(module.measure(batch).outputs["loss"].detach())
+    expected = expected_loss(max(2, _logits(module, batch).shape[-1]), 0)  # two classes share one logit
     text = f"loss {loss:.3f} with these weights; expected at initialisation: {expected:.3f}"
     if not math.isfinite(loss):
         return False, text

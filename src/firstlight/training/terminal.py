@@ -18,6 +18,7 @@ from firstlight.files.atomic import write_atomically
 from firstlight.invocation import invocation
 from firstlight.kind.kind import Kind
 from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.lit.losses import expected_loss
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.terminal_text import Handler, say
@@ -91,6 +92,7 @@ def show_start(
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
         "rows" if "rows" in data else "tokens": f"{splits}  {meaning}".rstrip(),
         "network": f"{kind.noun}  {record['model']}  {record['parameters']:,} parameters",
+        "loss": f"expected at initialisation: {expected_loss(len(data.get('classes', ())), data['vocab_size']):.3f}",
         "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
     }

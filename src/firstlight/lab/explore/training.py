@@ -6,6 +6,7 @@ from firstlight.figures import Curve, plot_curves, style
 from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
+from firstlight.lit.losses import expected_loss
 from firstlight.runs.identity import flat
 
 if TYPE_CHECKING:
@@ -39,10 +40,13 @@ def curves(subject: Subject) -> Drawn:
     panels = _panels(subject, lines)
     if not panels:
         raise NothingToDrawError(f"{subject.run.folder.history_file} contains no loss")
+    run = subject.run
+    expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
+    references = {UNITS["loss"]: (f"expected at initialisation: {expected:.3f}", expected)}
     if not any(curve.label == SPLITS["val"] for drawn in panels.values() for curve in drawn):
         note = "the training had no validation, so there is only its own curve"
-        return Drawn(plot_curves(panels, title="Training"), [note])
-    return Drawn(plot_curves(panels))
+        return Drawn(plot_curves(panels, title="Training", references=references), [note])
+    return Drawn(plot_curves(panels, references=references))
 
 
 def comparison(subject: Subject) -> Drawn:
