@@ -271,14 +271,10 @@ def test_the_best_checkpoint_is_an_artifact_where_it_is_asked_for(finished, fail
     assert not [artifact for artifact in failed.all("artifact") if artifact["type"] == "model"]
 
 
-def test_each_job_of_a_sweep_says_how_to_upload_it_and_the_terminal_how_to_upload_all(sweep) -> None:
-    done, runs = sweep
-    for run in runs:
+def test_each_job_of_a_sweep_says_how_to_upload_it(sweep) -> None:
+    for run in sweep[1]:
         said = (run.folder / "output.txt").read_text()
         assert said.count("W&B: no key, so this run is kept offline") == 1
         assert re.findall(r"W&B: kept offline; to upload it: wandb sync (\S+)", said) == [str(run.files.parent)]
         assert "deprecated" not in said
         assert "already in progress" not in said
-    (pattern,) = re.findall(r"^  wandb sync (\S+)$", done.stdout, re.MULTILINE)
-    uploaded = {path.resolve() for path in (runs[0].folder.parents[3]).glob(pattern)}
-    assert uploaded == {run.files.parent.resolve() for run in runs}

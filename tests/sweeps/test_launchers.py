@@ -13,10 +13,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import Interrupted, RunError, UserError
-from firstlight.runs.folder import RunFolder
-from firstlight.sweeps import grid, launchers
-from firstlight.sweeps.grid import Runner
-from firstlight.sweeps.jobs import Job
+from firstlight.sweeps import launchers
 from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time
 from tests_support import Scripts
 
@@ -150,14 +147,10 @@ def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(
     assert launchers.threads_of_jobs(config) == threads
 
 
-def test_little_memory_limits_the_number_of_jobs(
-    machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launchers, "MEMORY_FILE", tmp_path / "meminfo")
+def test_little_memory_limits_the_number_of_jobs(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
     config = sweep_config(None, accelerator="cpu")
-    assert jobs_at_a_time(config) == 5  # a system without this file
-    for kilobytes, expected in ((2_500_000, 2), (100_000, 1), (10**9, 5)):
-        (tmp_path / "meminfo").write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {kilobytes} kB\n")
+    for megabytes, expected in ((2_500, 2), (100, 1), (10**6, 5)):
+        monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": megabytes}.get)
         assert jobs_at_a_time(config) == expected
 
 
@@ -165,85 +158,6 @@ def test_a_missing_launcher_is_one_line_with_the_command_that_installs_it(monkey
     monkeypatch.setattr(launchers, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"^hydra/launcher=joblib needs .*: pip install .*joblib"):
         launchers.runner_of_jobs()
-
-
-class Launcher:
-    """A launcher on which jobs that share a GPU run out of memory, if their names say so."""
-
-    def __init__(self, config: DictConfig, launched: list[tuple[int | None, int, list[str]]]) -> None:
-        self.config, self.launched = config.hydra.launcher, launched
-
-    def launch(self, overrides: list[list[str]], initial_job_idx: int) -> list[JobReturn]:
-        names = [each[0] for each in overrides]
-        assert all(
-            (each[1:] == ["hydra.launcher.jobs_per_gpu=1"]) == (self.config.jobs_per_gpu == 1) for each in overrides
-        )
-        self.launched.append((self.config.n_jobs, self.config.jobs_per_gpu, names))
-        return [self.result(name) for name in names]
-
-    def result(self, name: str) -> JobReturn:
-        if "large" in name and (self.config.jobs_per_gpu > 1 or "too" in name):
-            return JobReturn(status=JobStatus.FAILED, _return_value=torch.OutOfMemoryError("CUDA out of memory"))
-        if "wrong" in name:
-            return JobReturn(status=JobStatus.FAILED, _return_value=RunError("the loss is nan"))
-        return JobReturn(status=JobStatus.COMPLETED)
-
-
-def test_a_job_without_enough_memory_runs_again_alone(
-    machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    launched: list[tuple[int | None, int, list[str]]] = []
-    ended: list[int] = []
-    monkeypatch.setattr(grid, "end_workers", lambda: ended.append(len(launched)))
-    config = sweep_config(None, jobs_per_gpu=4)
-    names = ("model=tiny", "model=large", "model=wrong", "model=too_large")
-    jobs = [Job((name,), (name,), RunFolder(tmp_path / name), described(config)) for name in names]
-    runner = Runner(config, tmp_path, lambda each: Launcher(each, launched))
-    runner.run(jobs, 0)
-    assert launched == [(None, 4, list(names)), (1, 1, ["model=large"]), (1, 1, ["model=too_large"])]
-    assert ended == [1, 3]  # idle workers keep their GPU memory
-    assert list(runner.errors) == [tmp_path / "model=wrong", tmp_path / "model=too_large"]
-    assert "model=large had too little GPU memory next to other jobs; it runs again alone" in caplog.text
-
-
-def described(config: DictConfig) -> DictConfig:
-    """Return a config with what the record of a failed job names."""
-    keys = dict.fromkeys(("dropout", "context_length", "seed", "optimized_metric", "model", "data"), 1)
-    choices = {"runtime": {"choices": {"task": "names", "model": "tiny", "experiment": None}}}
-    return OmegaConf.merge(config, keys, {"hydra": choices})
-
-
-CROWDED = """
-import torch
-from hydra.core.hydra_config import HydraConfig
-from lightning.pytorch import Callback
-
-
-class Crowded(Callback):
-    def on_train_batch_start(self, trainer, *_):
-        if trainer.global_step == 2 and HydraConfig.get().launcher.jobs_per_gpu > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-"""
-
-
-# Slow: it starts three worker processes; the test above checks what is launched again.
-@pytest.mark.slow
-def test_a_job_without_enough_memory_is_finished_in_a_process_of_its_own(
-    machine: None, scripts: Scripts, tiny_training: list[str]
-) -> None:
-    (scripts.folder / "crowded.py").write_text(CROWDED)
-    sweep = ["-m", *tiny_training, "trainer.accelerator=auto", "trainer.max_steps=3", "seed=1,2", "sweep.name=crowd"]
-    sweep += [
-        "hydra/launcher=joblib",
-        "hydra.launcher.jobs_per_gpu=2",
-        "+callbacks.crowded={_target_: crowded.Crowded}",
-    ]
-    done = scripts.run("train", *sweep)
-    assert done.returncode == 0, done.stderr
-    assert "2 at a time, 2 on each of 2 GPUs" in done.stdout
-    assert done.stdout.count("had too little GPU memory next to other jobs; it runs again alone") == 2
-    found = [RunFolder(scripts.folder / "logs" / "sweeps" / "crowd" / f"seed-{seed}").read() for seed in (1, 2)]
-    assert [(record["status"], record["steps"]) for record in found] == [("finished", 3), ("finished", 3)]
 
 
 def test_a_killed_worker_loses_only_its_own_job() -> None:

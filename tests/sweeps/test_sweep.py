@@ -115,7 +115,7 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     rows = [line for line in done.stdout.splitlines() if "model=" in line]
     assert len(rows) == 2
     assert all("planned" in row for row in rows)
-    title = r"2 jobs in logs/sweeps/sentiment_model_\d{4}-\d\d-\d\d; dry_run=true runs none"
+    title = r"2 jobs in logs/sweeps/sentiment_model_[0-9a-f]{6}; dry_run=true runs none"
     assert any(re.fullmatch(title, line) for line in done.stdout.splitlines()), "one line, however narrow the table is"
     counts = [int(row.split("│")[2].strip().replace(",", "")) for row in rows]
     assert 0 < counts[0] < counts[1]

@@ -5,8 +5,6 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
-from firstlight.spelling import QUOTING, quoted
-
 
 def merged(old: list[str], typed: list[str]) -> list[str]:
     """Return the overrides of a run with those typed now, which replace the old ones of the same key.
@@ -75,9 +73,3 @@ def parsed_value(text: str) -> Any:
     except (OverrideParseException, RecursionError, ValueError):  # such as 1,000 brackets, or 5,000 digits
         return text
     return override.value()
-
-
-def typed_value(value: str) -> str:
-    """Return the text that Hydra reads as this value: without quotes where possible."""
-    is_plain = parsed_value(value) == value and not QUOTING.search(value)
-    return value if is_plain else quoted(value)

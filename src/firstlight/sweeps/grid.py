@@ -4,7 +4,6 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ from hydra.core.utils import JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.errors import RunError, UserError, is_out_of_memory
+from firstlight.errors import RunError, UserError
 from firstlight.runs import identity
 from firstlight.runs.folder import SWEEP_FILE, locked, refuse_links
-from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
-from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, is_shared, plan_of
+from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
 from firstlight.sweeps.screen import OUTPUT
 
@@ -38,8 +36,6 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     if config.dry_run:
         show_plan(jobs, plan_of(config, len(jobs)))
         return
-    while not composer.claim(jobs[0].folder.path.parent):
-        jobs = checked(composer.grid(), sources)
     remaining = [job for job in jobs if not job.has_ended]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
     plan = plan_of(config, len(remaining))
@@ -78,7 +74,6 @@ class Runner:
         """Make the folder of the sweep."""
         folder.mkdir(parents=True, exist_ok=True)
         refuse_links(folder)
-        self.launcher_of = launcher_of
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}
@@ -98,34 +93,14 @@ class Runner:
         if not batch:
             return
         try:
-            results = self.launcher.launch([resumed(job) for job in batch], initial_job_idx=first_number)
+            results = self.launcher.launch([job.command() for job in batch], initial_job_idx=first_number)
         except Exception as error:  # noqa: BLE001  (the launcher lost a job: a worker was killed, or a limit was reached)
-            for job in batch:
-                if not job.has_ended:
-                    self.note_failure(job, error)
-            return
-        crowded = []
-        for job, result in zip(batch, results, strict=True):
-            if result.status is not JobStatus.FAILED:
-                continue
-            failure: Any = result._return_value  # return_value would raise it
-            if is_shared(self.config) and is_out_of_memory(failure):
-                crowded.append(job)
-            else:
-                self.note_failure(job, failure)
-        if crowded:
-            self.run_alone(crowded)
-
-    def run_alone(self, jobs: Sequence[Job]) -> None:
-        """Run jobs again, one at a time with all the memory of a GPU, because their share of it was too small."""
-        end_workers()
-        alone = {"hydra": {"launcher": {"n_jobs": 1, "jobs_per_gpu": 1}}}
-        runner = Runner(OmegaConf.merge(self.config, alone), self.folder, self.launcher_of)  # type: ignore[arg-type]
-        for job in jobs:
-            log.warning("%s had too little GPU memory next to other jobs; it runs again alone", job.name)
-            runner.run([replace(job, overrides=(*job.overrides, "hydra.launcher.jobs_per_gpu=1"))], 0)
-        end_workers()
-        self.errors |= runner.errors
+            failed: list[tuple[Job, Any]] = [(job, error) for job in batch if not job.has_ended]
+        else:  # the property return_value would raise the error
+            pairs = zip(batch, results, strict=True)
+            failed = [(job, result._return_value) for job, result in pairs if result.status is JobStatus.FAILED]
+        for job, why in failed:
+            self.note_failure(job, why)
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Log and store the reason of a failure, also in the job's folder if the job could not write it."""
@@ -155,13 +130,6 @@ class Runner:
                 f"{len(self.errors)} of {num_jobs} jobs failed, the first in {next(iter(self.errors))}: "
                 f"{next(iter(self.errors.values()))}; {remedy}"
             )
-
-
-def resumed(job: Job) -> list[str]:
-    """Return the overrides of a job that resume it if it was interrupted. Without a checkpoint it starts again."""
-    if not job.record():
-        return list(job.overrides)
-    return [*job.overrides, f"resume={quoted(str(job.folder.path.absolute()))}"]
 
 
 def explained(error: Exception) -> str:

@@ -12,7 +12,7 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.config.checks import check
 from firstlight.config_files import choices as choices_of
@@ -27,13 +27,8 @@ from firstlight.spelling import quoted
 from firstlight.sweeps import names
 
 LONGEST_NAME = 120  # characters of the name of a job's folder
-SAYS_WHERE = (  # the options of data that choose its source
-    *("_target_", "source", "path", "name", "hub", "url", "sample", "preparation"),
-    *("source_column", "target_column"),
-)
 ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
-Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the options that choose them
-MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # for a finished run, besides its identity
+Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the key of the data
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,17 @@ class Job:
     def has_ended(self) -> bool:
         return self.status in ENDED
 
+    def command(self) -> list[str]:
+        """Return the overrides that start the job, or resume it if it has begun."""
+        if not self.record():
+            return list(self.overrides)
+        return [*self.overrides, f"resume={quoted(str(self.folder.path.absolute()))}"]
+
+    @property
+    def data_key(self) -> str:
+        """A text that is equal for jobs with the same data."""
+        return str(OmegaConf.to_container(self.config.data, resolve=True) | {"seed": None})  # type: ignore[operator]
+
     @property
     def is_minimized(self) -> bool:
         """Whether the optimized metric should fall, by optimized_mode or else by its name."""
@@ -76,32 +82,7 @@ class Composer:
         typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
-        self.name_the_sweep()
-
-    def name_the_sweep(self) -> None:
-        """Give the sweep the name that was typed, or that the same command has given it before, or else a new one."""
-        names.check_sweep_name(self.config.sweep.name)
-        self.sweeps = Path(self.config.paths.log_dir) / "sweeps"
-        self.key = names.key_of_command(self.overrides)
-        if self.config.sweep.name is not None:
-            self.sweep_name, self.is_new = str(self.config.sweep.name), False
-            return
-        found = names.existing_name(self.sweeps, self.key)
-        self.is_new = found is None
-        self.sweep_name = found or names.free_name(self.sweeps, self.overrides, self.config)
-
-    def claim(self, folder: Path) -> bool:
-        """Make the folder of a new sweep that was not named.
-
-        Returns False if another process made it since its name was chosen. Another name is chosen then, and the jobs
-        must be composed again.
-        """
-        if not self.is_new or folder != self.sweeps / self.sweep_name:  # hydra.sweep.dir chooses another folder
-            return True
-        if names.claim(folder, self.key, self.overrides):
-            return True
-        self.name_the_sweep()
-        return False
+        self.sweep_name = names.name_of_sweep(self.overrides, config)
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
         """Return the job of some values, in the folder subdir of the sweep. Raises UserError if it cannot run."""
@@ -225,29 +206,21 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
 
 
 def refuse_other_choices(job: Job) -> None:
-    """Raise UserError if a finished run has other metrics or callbacks than the job has now."""
+    """Raise UserError if a finished run was compared by another metric, or if only one of run and job is tested."""
     if not job.folder.config_file.is_file():
         return
-    had = identity.flat(read_config(job.folder.config_file))
-    now = job.config.copy()
-    now.paths.output_dir = _text(had.get("paths.output_dir"))  # where callbacks write
-    now.test = bool(now.test)  # null means false in a sweep
-    if now.optimized_mode == "auto":
-        now.optimized_mode = _text(had.get("optimized_mode"))
-    wanted = identity.flat(identity.plain(now))
-    for key in sorted(had.keys() | wanted.keys()):
-        group, _, name = key.partition(".")
-        is_fixed = group in MAY_NOT_CHANGE and name.partition(".")[0] not in identity.CALLBACKS_THAT_PRINT
-        if is_fixed and wanted.get(key) != had.get(key):
+    had = read_config(job.folder.config_file)
+    now = {
+        "train": job.config.train,
+        "test": bool(job.config.test),  # null means false in a sweep
+        "optimized_metric": job.config.optimized_metric,
+    }
+    for key, value in now.items():
+        if had.get(key) != value:
             raise UserError(
-                f"{job.folder.path} is a {job.status} run with {key}={had.get(key)}, which is {wanted.get(key)} now; "
+                f"{job.folder.path} is a {job.status} run with {key}={had.get(key)}, which is {value} now; "
                 "choose another sweep.name, or move the folder"
             )
-
-
-def _text(saved: Any) -> str:
-    """Return a saved value as text in which nothing is interpolated."""
-    return str(saved).replace("${", "\\${")
 
 
 def with_source(job: Job, found: Sources) -> tuple[Job, str]:
@@ -256,7 +229,7 @@ def with_source(job: Job, found: Sources) -> tuple[Job, str]:
     found: the sources that are known already; a new one is added, for all jobs with the same data.
     """
     data = job.config.data
-    wanted = str([data.get(key) for key in SAYS_WHERE])
+    wanted = job.data_key
     if wanted not in found:
         from hydra.utils import instantiate
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from importlib.util import find_spec
@@ -22,7 +21,6 @@ PARALLEL = "hydra_plugins.several_jobs.SeveralJobs"
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
-MEMORY_FILE = Path("/proc/meminfo")
 IDLE: list[Any] = []  # worker processes; they keep what they have imported for the next jobs
 CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
 
@@ -65,16 +63,8 @@ def jobs_at_a_time(config: DictConfig) -> int:
         return num_jobs if num_jobs > 0 else max(1, usable_cores() + 1 + num_jobs)
     if count := num_gpus(config):
         return count * config.hydra.launcher.jobs_per_gpu
-    return max(1, min(usable_cores(), available_memory() // MEMORY_OF_A_JOB))
-
-
-def available_memory() -> int:
-    """Return the bytes of memory that new processes can use; a very large number where the system does not say it."""
-    try:
-        lines = MEMORY_FILE.read_text(encoding="ascii").splitlines()
-    except OSError:  # not Linux
-        return sys.maxsize
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(usable_cores(), memory // MEMORY_OF_A_JOB))
 
 
 def threads_of_jobs(config: DictConfig) -> int | None:
@@ -102,7 +92,7 @@ def check_gpus(config: DictConfig) -> None:
     if not is_parallel(config.hydra):
         return
     per_gpu, count = config.hydra.launcher.jobs_per_gpu, num_gpus(config)
-    if not isinstance(per_gpu, int) or per_gpu < 1:
+    if per_gpu < 1:
         raise UserError(f"hydra.launcher.jobs_per_gpu={per_gpu} must be an integer of at least 1")
     if not count:
         if per_gpu > 1:
@@ -147,11 +137,6 @@ def share_gpu_memory(jobs_per_gpu: int) -> None:
         import torch
 
         torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / jobs_per_gpu)
-
-
-def is_shared(config: DictConfig) -> bool:
-    """Return whether several jobs share a GPU."""
-    return is_parallel(config.hydra) and config.hydra.launcher.jobs_per_gpu > 1 and num_gpus(config) > 0
 
 
 def runner_of_jobs() -> Callable[..., JobReturn]:

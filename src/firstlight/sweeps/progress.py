@@ -19,11 +19,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from firstlight.config.checks import is_number
 from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
 from firstlight.runs.folder import SAMPLE_NOTE, is_of_sample, read_history
-from firstlight.runs.identity import plain
 from firstlight.sweeps.jobs import ENDED, Job
 from firstlight.sweeps.screen import OUTPUT, live_table
 from firstlight.terminal_text import say
@@ -36,7 +36,6 @@ STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME = 12  # characters
-LATEST_OF_WANDB = "wandb/latest-run"  # a link in the folder of a job
 
 
 class Row(NamedTuple):
@@ -49,7 +48,8 @@ class Row(NamedTuple):
     @property
     def metric(self) -> float | None:
         """The optimized metric in the record; None before it is known."""
-        return number_or_none((self.record.get("metrics") or {}).get(self.job.config.optimized_metric))
+        value = (self.record.get("metrics") or {}).get(self.job.config.optimized_metric)
+        return value if is_number(value) else None
 
 
 class Progress:
@@ -77,7 +77,7 @@ class Progress:
         self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
         self._ended: dict[Path, dict[str, Any]] = {}  # records of finished and pruned jobs, in the order of their ends
         self._failed_before = {job.folder.path: job.record() for job in jobs if job.status == "failed"}
-        self._left_before = self.num_left(self.rows())
+        self._left_before = self.counts(self.rows())["left"]
         self._left_in_log: int | None = None
         self._started_at = time.perf_counter()
         self._live: Live | None = None
@@ -87,8 +87,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         if self.quiet:
             return self
-        done = f" ({ended_text(self.rows())})" if self._ended else ""
-        say(f"{self.total} jobs{done} in {self.folder}{f', {self.plan}' if self.plan else ''}", flush=True)
+        say(f"{self.total} jobs in {self.folder}{f', {self.plan}' if self.plan else ''}", flush=True)
         if sys.stdout.isatty():
             table = live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
             self._live = self._stack.enter_context(table)
@@ -108,8 +107,8 @@ class Progress:
             self._live.transient = False  # the table stays on the screen
         self._stack.close()
         if is_interrupted:
-            num_finished = sum(row.status == "finished" for row in self.rows())
-            say(f"Interrupted: {num_finished} of {self.total} jobs are finished. The same command continues the sweep.")
+            finished = self.counts(self.rows())["finished"]
+            say(f"Interrupted: {finished} of {self.total} jobs are finished. The same command continues the sweep.")
             raise error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
 
     def say(self) -> None:
@@ -117,7 +116,7 @@ class Progress:
         if self.quiet or self._live is not None:
             return
         rows = self.rows()
-        left = self.num_left(rows)
+        left = self.counts(rows)["left"]
         if left != self._left_in_log:
             self._left_in_log = left
             log.info("%s", ", ".join(self.lines(rows)))
@@ -142,22 +141,22 @@ class Progress:
             status = "waiting"  # it runs again
         return Row(status, job, record)
 
-    def _failed(self, rows: Sequence[Row]) -> set[Path]:
-        """Return the folders of the jobs that failed in this sweep, also those that no launcher has returned yet."""
-        return {*self.errors, *(row.job.folder.path for row in rows if row.status == "failed")}
-
-    def num_left(self, rows: Sequence[Row]) -> int:
-        """Return the number of jobs that have neither ended nor failed."""
-        return max(0, self.total - sum(row.status in ENDED for row in rows) - len(self._failed(rows)))
+    def counts(self, rows: Sequence[Row]) -> Counter[str]:
+        """Return the number of jobs by status, and as `left` the number of those that have neither ended nor failed."""
+        counts = Counter(row.status for row in rows)
+        counts["failed"] += len(self.errors.keys() - {row.job.folder.path for row in rows})  # these could not run
+        counts["left"] = max(0, self.total - sum(counts[status] for status in (*ENDED, "failed")))
+        return counts
 
     def lines(self, rows: Sequence[Row]) -> list[str]:
         """Return the number of jobs by status with the time that is left, then a line on the best job of each task."""
-        left = self.num_left(rows)
-        counts = f"{self.total} jobs: {ended_text(rows)}, {len(self._failed(rows))} failed, {left} to go"
+        counts = self.counts(rows)
+        left, pruned = counts["left"], f"{counts['pruned']} pruned, " if counts["pruned"] else ""
+        line = f"{self.total} jobs: {counts['finished']} finished, {pruned}{counts['failed']} failed, {left} to go"
         if left and left < self._left_before:
             seconds = (time.perf_counter() - self._started_at) / (self._left_before - left) * left
-            counts += f", about {shown_seconds(seconds)} left"
-        return [counts, *best_of(rows)]
+            line += f", about {shown_seconds(seconds)} left"
+        return [line, *best_of(rows)]
 
     def most_relevant_first(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows of jobs that run, that failed and that ended, the last of these first; then the others."""
@@ -172,47 +171,29 @@ class Progress:
         if len(rows) > room:
             shown = self.most_relevant_first(rows)[: max(1, room - 1)]
             below = [f"and {len(rows) - len(shown)} more", *below]
-        yield table_of(shown, metric_name(rows), console.width)
+        yield table_of(shown, console.width)
         yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
 
-    def show_results(self, *, with_best: bool = True) -> None:
+    def show_results(self) -> None:
         """Print the table of all jobs, the best of each task, and the command that compares them."""
         if self.quiet or not self.jobs:
             return
         console, rows = Console(soft_wrap=True), self.rows()
-        console.print(table_of(rows, metric_name(rows), console.width))
+        console.print(table_of(rows, console.width))
         counts, *best = self.lines(rows)
         lines = [counts] if self._live is not None else []  # elsewhere the last line of the log has it
-        for line in [*lines, *(best if with_best else []), *best_means(rows)]:
+        for line in [*lines, *best, *best_means(rows)]:
             console.print(line)
         if any(is_of_sample(row.record) for row in rows if row.status == "finished"):
             console.print(SAMPLE_NOTE, style="bold")
         console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}")
-        if (upload := upload_command(self.folder)) is not None:
-            console.print(f"To upload the jobs to W&B, which were kept offline:\n  {upload}")
 
 
-def upload_command(folder: Path) -> str | None:
-    """Return the command that uploads the newest W&B folder of each job; None if no job was kept offline."""
-    newest = (link.resolve() for link in folder.glob(f"*/{LATEST_OF_WANDB}"))
-    if not any(path.name.startswith("offline-run-") for path in newest):
-        return None
-    return f"wandb sync {shlex.quote(str(folder))}/*/{LATEST_OF_WANDB}"
-
-
-def ended_text(rows: Sequence[Row]) -> str:
-    """Return how many jobs are finished, and how many were pruned if there are any."""
-    counts = Counter(row.status for row in rows)
-    return ", ".join(f"{counts[status]} {status}" for status in ENDED if counts[status] or status == "finished")
-
-
-def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
-    """Return a table with a line for each job, at most width characters wide.
-
-    metric: the name of the metric of all jobs; if it is "", each cell has the name of its metric.
-    """
-    cells = [cells_of(row, with_metric=not metric) for row in rows]
-    headers = ("job", "status", "step", metric or "metric", "time")
+def table_of(rows: Sequence[Row], width: int) -> Table:
+    """Return a table with a line for each job, at most width characters wide."""
+    cells = [cells_of(row) for row in rows]
+    metrics = ", ".join(sorted({row.job.config.optimized_metric for row in rows}))
+    headers = ("job", "status", "step", metrics, "time")
     others = [max(len(line[column]) for line in [headers, *cells]) for column in range(1, len(headers))]
     room = max(NARROWEST_NAME, width - BETWEEN_COLUMNS - sum(others))
     table = Table()
@@ -224,23 +205,17 @@ def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
     return table
 
 
-def cells_of(row: Row, *, with_metric: bool) -> tuple[str, ...]:
-    """Return the cells of a job, with values of its history while it runs. with_metric: write the metric's name."""
+def cells_of(row: Row) -> tuple[str, ...]:
+    """Return the cells of a job, with values of its history while it runs."""
     metric = row.job.config.optimized_metric
     if row.record.get("status") in ENDED:
-        step, value = number_or_none(row.record.get("steps")), row.metric
-        seconds = number_or_none((row.record.get("seconds") or {}).get("fit"))
+        step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
     else:
         history = read_history(row.job.folder.history_file)
         value = next((line[metric] for line in reversed(history) if metric in line), None)
         step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
-    shown = "" if value is None else f"{metric} {value:.4f}" if with_metric else f"{value:.4f}"
-    return (row.job.name, row.status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
-
-
-def number_or_none(value: Any) -> float | None:
-    """Return a number of a record, and None for any other value of a damaged one."""
-    return value if isinstance(value, int | float) else None
+    shown_step, shown_value = f"{step:,}" if is_number(step) else "", f"{value:.4f}" if is_number(value) else ""
+    return (row.job.name, row.status, shown_step, shown_value, shown_seconds(seconds))
 
 
 def shortened(name: str, width: int) -> str:
@@ -249,12 +224,6 @@ def shortened(name: str, width: int) -> str:
         return name
     end = (width - 1) // 2
     return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
-
-
-def metric_name(rows: Sequence[Row]) -> str:
-    """Return the metric that the jobs are compared by; "" where they have several."""
-    names = {str(row.job.config.optimized_metric) for row in rows}
-    return names.pop() if len(names) == 1 else ""
 
 
 def scored_by_task(rows: Sequence[Row]) -> Iterator[tuple[str, Callable[..., Any], list[tuple[float, Job]]]]:
@@ -296,9 +265,9 @@ def best_means(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def shown_seconds(seconds: float | None) -> str:
-    """Return `7 s`, `12 min` or `3.5 h`; "" for None."""
-    if seconds is None:
+def shown_seconds(seconds: Any) -> str:
+    """Return `7 s`, `12 min` or `3.5 h`; "" for a value that is not a number."""
+    if not is_number(seconds):
         return ""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -330,7 +299,7 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
 
     sizes: dict[str, tuple[dict[str, int], int]] = {}
     for job in jobs:
-        key = str(plain(job.config)["data"] | {"seed": None})
+        key = job.data_key
         if key not in sizes:
             data = instantiate(job.config.data, _convert_="object")
             data.prepare_data()

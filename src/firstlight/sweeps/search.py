@@ -15,6 +15,7 @@ from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
 from firstlight.sweeps.launchers import is_one_by_one, jobs_at_a_time, plan_of
 from firstlight.sweeps.progress import Progress
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     make_sampler = partial(sampler_of, config.hydra.sweeper.sampler)
     make_sampler(0)  # a mistake is reported now
     pruner = made("pruner", config.hydra.sweeper.pruner)
-    has_several = len(space.goals) > 1
-    if pruner is not None and has_several:
+    if pruner is not None and len(space.goals) > 1:
         raise UserError(
             f"hydra/sweeper/pruner={type(pruner).__name__}: Optuna prunes searches with one objective, and "
             f"{OBJECTIVES}=[{','.join(space.goals)}] names several; leave one of them out"
@@ -45,8 +45,6 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     if config.dry_run:
         space.show(n_trials)
         return
-    while not composer.claim(space.folder):
-        space = Space(composer)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, make_sampler, pruner)
 
@@ -78,9 +76,9 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
                 study.tell(number, jobs.get(number))
             progress.say()
     study.write_best(jobs)
-    if has_several and not config.quiet:
-        study.show_front(jobs)
-    progress.show_results(with_best=not has_several)
+    progress.show_results()
+    if len(space.goals) > 1 and not config.quiet:
+        say(f"The Pareto front of {' and '.join(space.goals)}: {len(study.best())} of {len(study.trials())} trials")
     runner.complain(n_trials, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values")
 
 

@@ -17,11 +17,9 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState
-from rich.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from firstlight.config.metric_names import check_objectives
-from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.runs.trials import (
@@ -195,41 +193,21 @@ class Study:
             self.study.tell(number, values)
 
     def best(self) -> list[FrozenTrial]:
-        """Return the best trial; of several objectives those on the Pareto front, by the first objective; or []."""
-        if not self.trials(TrialState.COMPLETE):
-            return []
-        if len(self.space.goals) == 1:
-            return [self.study.best_trial]
+        """Return the best trials, those on the Pareto front of several objectives, by the first objective."""
         is_falling = next(iter(self.space.goals.values())) == MINIMIZE
         return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
 
     def write_best(self, jobs: Mapping[int, Job]) -> None:
         """Write the best trial as JSON, or those on the Pareto front of several objectives."""
         best, names = self.best(), [*self.space.goals]
-        content: dict[str, Any]
         if not best:
             return
         runs = [{"values": trial.params, "run": str(jobs[trial.number].folder.path)} for trial in best]
-        if len(names) == 1:
-            content = {"metric": names[0], "value": best[0].value, **runs[0]}
-        else:
-            objectives = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
-            front = [values | run for values, run in zip(objectives, runs, strict=True)]
-            content = {"objectives": self.space.goals, "front": front}
+        content: dict[str, Any] = {"metric": names[0], "value": best[0].values[0], **runs[0]}
+        if len(names) > 1:
+            values = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
+            content = {"objectives": self.space.goals, "front": [a | b for a, b in zip(values, runs, strict=True)]}
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
-
-    def show_front(self, jobs: Mapping[int, Job]) -> None:
-        """Print a table of the trials on the Pareto front of several objectives."""
-        table, front, console = Table(), self.best(), Console(soft_wrap=True)
-        table.add_column("job", overflow="fold")
-        for name in self.space.goals:
-            table.add_column(name, justify="right", no_wrap=True)
-        for trial in front:
-            cells = (f"{value:,.0f}" if value.is_integer() else f"{value:.4f}" for value in trial.values)
-            table.add_row(jobs[trial.number].name, *cells)
-        of_all = f"{len(front)} of {len(self.trials())} trials"
-        console.print(f"The Pareto front of {' and '.join(self.space.goals)}: {of_all}")
-        console.print(table)
 
 
 def settings(space: Space) -> dict[str, str]:
