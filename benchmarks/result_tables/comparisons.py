@@ -7,15 +7,9 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
-from firstlight.lab.reports.significance import (
-    Difference,
-    Estimate,
-    accuracy_interval,
-    holm,
-    mcnemar,
-    paired_bootstrap,
-)
+from firstlight.lab.reports.significance import Difference, Estimate, holm, mcnemar, paired_bootstrap
 from result_tables.plan import Column
 from result_tables.records import correct_of
 from result_tables.runs import Record
@@ -55,13 +49,15 @@ def interval(records: Sequence[Record], column: Column) -> Estimate:
     units = [_units(record, column) for record in records]
     if column.metric == "accuracy":
         shares = _mean([correct_of(each) for each in units])
-        return accuracy_interval(round(float(shares.sum())), len(shares))
+        found = binomtest(round(float(shares.sum())), len(shares))
+        limits = found.proportion_ci(method="wilson")
+        return Estimate(found.statistic, float(limits.low), float(limits.high), len(shares))
     if column.metric in OF_LOSSES:
         losses = _losses(units)
-        found = _bootstrap(losses, np.zeros_like(losses), units[0]).estimate
+        mean = _bootstrap(losses, np.zeros_like(losses), units[0]).estimate
         if column.metric == "perplexity":
-            return found.mapped(math.exp)
-        return _scaled(found, _per_nat(records[0], column))
+            return mean.mapped(math.exp)
+        return _scaled(mean, _per_nat(records[0], column))
     scores = _drawn_bleu([each[column.metric] for each in units])
     return _estimate(scores[0], scores[1:], len(units[0][column.metric]))
 

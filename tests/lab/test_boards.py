@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from firstlight.lab.reports.boards import (
-    accuracy_half_width,
     boards,
     common_metric,
     not_counted,
@@ -203,12 +202,3 @@ def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:
     assert board.groups[0].differ == ("data.max_train_rows", "trainer.max_steps")
     assert headers(board).index("differ in") > 0
     assert "data.max_train_rows, trainer.max_steps" in [cell.text for cell in rows_of(board)[0]]
-
-
-def test_an_accuracy_has_the_interval_of_its_split() -> None:
-    (board,) = boards([a_run(0.84, sizes={"validation": 2500}, is_of_classes=True)], falls)
-    assert accuracy_half_width(board.groups[0], METRIC) == pytest.approx(0.01436, abs=1e-4)
-    assert "± of the split" in headers(board)
-    (board,) = boards([a_run(0.84, sizes={"validation": 2500})], falls)
-    assert accuracy_half_width(board.groups[0], METRIC) is None
-    assert "± of the split" not in headers(board)

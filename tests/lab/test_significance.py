@@ -11,7 +11,6 @@ from scipy import stats
 from firstlight.lab.reports.significance import (
     Difference,
     Estimate,
-    accuracy_interval,
     holm,
     mcnemar,
     mean_interval,
@@ -41,19 +40,10 @@ def test_one_value_has_no_interval_and_decides_nothing() -> None:
         assert (found.p, found.estimate.half_width) == (1.0, math.inf)
 
 
-@pytest.mark.parametrize(("correct", "total"), [(0, 7), (7, 7), (2113, 2500), (1, 3)])
-def test_the_interval_of_an_accuracy_is_wilsons(correct: int, total: int) -> None:
-    expected = stats.binomtest(correct, total).proportion_ci(0.95, method="wilson")
-    found = accuracy_interval(correct, total)
-    assert limits(found) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert found.value == correct / total
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         *((lambda values=values: mean_interval(values), "at least one value") for values in ([], [0.5, math.nan])),
-        *((lambda c=c, t=t: accuracy_interval(c, t), f"={t}") for c, t in ((3, 2), (-1, 2), (0, 0))),
         (lambda: mcnemar([True, False], [True]), "two equal, non-empty lists"),
         (lambda: paired_bootstrap([], []), "two equal, non-empty lists"),
         (lambda: paired_bootstrap([1.0, 2.0], [1.0, 3.0], weights=[1.0]), "two equal, non-empty lists"),

@@ -281,20 +281,6 @@ def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, fl
     return False, mean if is_falling else -mean, label
 
 
-def accuracy_half_width(group: Group, metric: str | None) -> float | None:
-    """Return half of the 95% Wilson interval that the size of the validation split gives to the mean accuracy.
-
-    None for other metrics, and for splits of unknown size.
-    """
-    sizes = {run.sizes.get("validation") for run in group.counted if run.is_of_classes}
-    size = sizes.pop() if metric == "val/accuracy" and len(sizes) == 1 else None
-    if not size or metric not in group.spreads:
-        return None
-    from firstlight.lab.reports.significance import accuracy_interval  # imports NumPy
-
-    return accuracy_interval(round(group.spreads[metric].mean * size), size).half_width
-
-
 def label_of(run: Run, board: Board) -> str:
     """Return a short name of a run on its board, from the keys with different values and the seed."""
     name = short_name({key: run.keys.get(key) for key in (*board.swept, SEED)})

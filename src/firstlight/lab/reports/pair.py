@@ -1,4 +1,4 @@
-"""Why one run is better than another: their settings, results and curves, and the predictions that changed."""
+"""Why one run is better than another: their settings and results, and the predictions that changed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,6 @@ from firstlight.lab.reports.boards import Direction, notes_of
 from firstlight.lab.reports.tables import Section, Table
 from firstlight.lab.reports.text import duration
 from firstlight.lab.reports.verdicts import LEVEL, Load, by_unit, difference_text, over_texts
-from firstlight.runs.gather import thinned
 from firstlight.runs.summary import Run, Value, number, shown
 
 if TYPE_CHECKING:
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
 A, B = "A", "B"  # the names of the two runs
 CHANGE = f"{B} − {A}"
-MOST_STEPS = 8  # rows of the table of curves
 MOST_MISTAKES = 8
-MOST_TEXTS = 10
 
 Runs = tuple[Run, Run]
 
@@ -42,7 +39,6 @@ def pair(
     tables = [
         Table("Settings that differ", ("key", A, B), _settings(runs, settings)),
         Table("Results", ("", A, B, CHANGE), _results(runs)),
-        Table(f"{metric} over steps", ("step", A, B), _curve(runs, metric)),
     ]
     one, two = map(load, runs)
     if one is None or two is None or one.key != two.key:
@@ -51,11 +47,9 @@ def pair(
         sides = (one, two)
         sentences.append(_changed_classes(sides, classes))
         of_class = ("class", "texts", A, B, CHANGE, f"{B} is")
-        of_text = ("row", "true", A, B, f"loss of {A}", f"loss of {B}")
         tables += [
             Table("Right predictions of each true class", of_class, _classes(sides, classes)),
             Table("Mistakes that changed most", ("true", "predicted", A, B, CHANGE), _mistakes(sides, classes)),
-            Table("Texts whose loss changed most", of_text, _texts(sides, classes)),
         ]
     else:
         sentences.append(_changed_tokens((one, two)))
@@ -118,17 +112,6 @@ def _change(one: float | None, two: float | None) -> str:
     return f"{'+' if two > one else '−'}{number(abs(two - one))}"
 
 
-def _curve(runs: Runs, metric: str) -> list[list[str]]:
-    """Return a metric at some of the steps that a run has logged."""
-    curves = [run.curves.get(metric) for run in runs]
-    by_step = [dict(zip(curve.steps, curve.values, strict=True)) if curve else {} for curve in curves]
-    steps = sorted({step for each in by_step for step in each})
-    return [
-        [f"{step:,}", *(number(each[step]) if step in each else "" for each in by_step)]
-        for step in thinned(steps, MOST_STEPS)
-    ]
-
-
 def _named(classes: Sequence[str], place: int) -> str:
     return classes[place] if place < len(classes) else str(place)
 
@@ -181,23 +164,6 @@ def _mistakes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
             *(f"{before[cell]:,}", f"{after[cell]:,}", _signed(f"{after[cell] - before[cell]:+,}")),
         ]
         for cell in cells[:MOST_MISTAKES]
-    ]
-
-
-def _texts(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
-    """Return the rows of the texts whose loss fell most and rose most."""
-    one, two = sides
-    change = two.losses - one.losses
-    order = change.argsort(kind="stable").tolist()
-    chosen = dict.fromkeys([*order[: MOST_TEXTS // 2], *order[::-1][: MOST_TEXTS // 2]])
-    return [
-        [
-            f"{one.rows[place]:,}",
-            *(_named(classes, int(each[place])) for each in (one.targets, one.predicted, two.predicted)),  # type: ignore[index]
-            *(f"{each.losses[place]:.2f}" for each in sides),
-        ]
-        for place in chosen
-        if change[place] != 0
     ]
 
 

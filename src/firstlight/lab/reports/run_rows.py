@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
-from firstlight.lab.reports.boards import Board, Group, accuracy_half_width, boards, reason
+from firstlight.lab.reports.boards import Board, Group, boards, reason
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.tables import Table
 from firstlight.runs.summary import KEYS, Run
@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 FIRST = ("rank", *KEYS)
 MIDDLE = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
-    *("group_half_width", "split_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict"),
-    *("verdict_p", "best_of_group", "on_pareto_front", "apart"),
+    *("group_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict", "verdict_p"),
+    *("best_of_group", "on_pareto_front", "apart"),
 )
 LAST = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
 )
 # Numbers, whose columns have one type even if all values are integers or are missing.
 FLOATS = {
-    *("dropout", "value", "group_mean", "group_sd", "group_half_width", "split_half_width", "verdict_p"),
+    *("dropout", "value", "group_mean", "group_sd", "group_half_width", "verdict_p"),
     *("fit_seconds", "tokens_per_second", "compute_flops"),
 }
 INTEGERS = {"rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"}
@@ -74,7 +74,6 @@ def _of_group(board: Board, group: Group) -> dict[str, Any]:
         "group_mean": spread and spread.mean,
         "group_sd": spread and spread.deviation,
         "group_half_width": spread and spread.half_width,
-        "split_half_width": accuracy_half_width(group, board.metric),
         "group_seeds": group.seeds,
         "group_runs": len(group.counted),
         "group_differs_in": ", ".join(group.differ),

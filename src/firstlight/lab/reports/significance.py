@@ -1,4 +1,4 @@
-"""Intervals of means and accuracies, tests of two models on the same seeds or texts, and the number of seeds to decide.
+"""Intervals of means, tests of two models on the same seeds or texts, and the number of seeds to decide.
 
 The functions of scipy.special do what those of scipy.stats do, which take four times as long to import.
 """
@@ -54,21 +54,6 @@ def mean_interval(values: Sequence[float]) -> Estimate:
         return Estimate(mean, -math.inf, math.inf, 1)
     half = float(stdtrit(count - 1, LIMITS[1]) * numbers.std(ddof=1) / math.sqrt(count))
     return Estimate(mean, mean - half, mean + half, count)
-
-
-def accuracy_interval(correct: int, total: int) -> Estimate:
-    """Return the accuracy of `correct` of `total` answers with its Wilson interval (Wilson 1927, without continuity).
-
-    (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n). It measures how far another split of the same size could
-    differ; seeds are not part of it. Raises ValueError if correct is not between 0 and total, or total is 0.
-    """
-    if not 0 <= correct <= total or total == 0:
-        raise ValueError(f"correct={correct} must be between 0 and total={total}, and total must be at least 1")
-    share, z = correct / total, float(ndtri(LIMITS[1]))
-    center = share + z * z / (2 * total)
-    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    return Estimate(share, max(0.0, (center - half) / scale), min(1.0, (center + half) / scale), total)
 
 
 def _finite(values: Sequence[float]) -> np.ndarray:

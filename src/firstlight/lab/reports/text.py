@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.lab.reports.boards import Board, Group, Spread, accuracy_half_width, not_counted, short_name
+from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
 from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.tables import Column, Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
@@ -61,23 +61,21 @@ def headers(board: Board) -> list[str]:
 
 def rows_of(board: Board) -> list[list[Cell]]:
     """Return the cells of each group in the table of groups. All rows have the same headers."""
-    has_split = any(accuracy_half_width(group, board.metric) is not None for group in board.groups)
     columns = (board.metric or "metric", *other_metrics(board))
     places = {name: _decimals([group.spreads.get(name) for group in board.groups]) for name in columns}
-    return [_row_of(group, board, places, has_split=has_split) for group in board.groups]
+    return [_row_of(group, board, places) for group in board.groups]
 
 
-def _row_of(group: Group, board: Board, places: Mapping[str, int], *, has_split: bool) -> list[Cell]:
+def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]:
     best, metric = group.best, board.metric or "metric"
     value = best.metrics[board.metric] if best and board.metric else None
-    spread, split = group.spreads.get(metric), accuracy_half_width(group, board.metric)
+    spread = group.spreads.get(metric)
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
         Cell(metric, "pruned" if is_pruned(group) else spread_text(spread, places[metric]), spread and spread.mean),
-        *([Cell("± of the split", "–" if split is None else f"{split:.2g}", split)] if has_split else []),
         *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
         Cell("best", "–" if value is None else f"{value:,.{places[metric]}f}", value),
         *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
