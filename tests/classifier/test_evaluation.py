@@ -22,7 +22,7 @@ from firstlight.kind.evaluation import (
     sample_note,
     write_metrics,
 )
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.runs.folder import SAMPLE_NOTE
 
 OTHER = {  # another value of every option of the data

@@ -12,8 +12,8 @@ from firstlight.classifier.panel import ClassifierPanel
 from firstlight.data.options import ReviewOptions, ReviewTextOptions
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
-from firstlight.kind.panels.inputs import Inputs
-from firstlight.masked.data_options import MaskedReviewOptions
+from firstlight.kind.panel import Inputs
+from firstlight.masked.options import MaskedReviewOptions
 from tests_support import Scripts, write_lines
 
 DATA = ["task=reviews", "data.path=snli_1.0_train.jsonl", "context_length=13", "trainer.max_epochs=1"]

@@ -20,7 +20,7 @@ from matplotlib.image import imread
 from firstlight.commands.explore import shows_sample
 from firstlight.data.options import SourceKind
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.tokens import OPINION_NOTE, drawn_words
 from firstlight.lab.explore.catalog import drawings, traits_of
 from firstlight.lab.explore.page import Page

@@ -27,10 +27,10 @@ from firstlight.commands import playground
 from firstlight.errors import UserError
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
+from firstlight.kind import markup
 from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
-from firstlight.kind.panels import markup
-from firstlight.kind.panels.inputs import BadInputError, Inputs
+from firstlight.kind.panel import BadInputError, Inputs
 from firstlight.lab.playground import connections, page
 from firstlight.lab.playground.server import Playground, panel_of
 from firstlight.translator.panel import TranslatorPanel

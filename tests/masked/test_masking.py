@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from firstlight.masked.data_options import MaskedReviewOptions
 from firstlight.masked.masking import KEPT, draw_masks, uniform
+from firstlight.masked.options import MaskedReviewOptions
 
 VOCABULARY = 101
 ROWS = np.arange(211) * 7 + 3

@@ -11,7 +11,7 @@ import pytest
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.kind.panels.inputs import Inputs
+from firstlight.kind.panel import Inputs
 from firstlight.lab.playground.page import page
 from firstlight.lab.playground.server import panel_of
 from firstlight.masked.run import MaskedRun

@@ -14,7 +14,6 @@ from firstlight.data.batches import (
     EvaluationBatches,
     PassLoader,
     ResumableLoader,
-    RowBatch,
     Rows,
     TableLoader,
     several,
@@ -24,7 +23,7 @@ from firstlight.data.encoding import EncodedTexts, encode, encode_texts, trainin
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords, takes
+from firstlight.data.table_data import TextRows, TrainingWords, takes
 from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
@@ -38,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 @takes(ReviewOptions)
-class ReviewData(RowData):
+class ReviewData(TextRows):
     """A data module of labelled texts, such as reviews, for a classifier.
 
     The texts come from a local file or folder, a data set of the Hugging Face Hub, or a generated sample. They are
@@ -68,18 +67,11 @@ class ReviewData(RowData):
         ['negative', 'positive']
     """
 
-    index_batch = RowBatch
     options: ReviewOptions
-    encoded: EncodedTexts
     tokenizer: Tokenizer
     targets: NDArray[np.int64]
     table: TokenTable
     target_encoding: NgramTargetEncoding | None = None
-    reader: dict[str, Any] | None = None  # the metadata of a trained network that reads this data
-
-    def prepare_data(self) -> None:
-        """Encode the texts unless the cache has them."""
-        self._encode()
 
     def setup(self, stage: str = "fit") -> None:
         """Open the encoded texts of all splits. For `fit` the training and validation splits must have all classes.
@@ -88,7 +80,7 @@ class ReviewData(RowData):
         """
         if hasattr(self, "table"):
             return
-        options, self.encoded = self.options, self._encode()
+        options, self.encoded = self.options, self.encode()
         self.tokenizer, label_names = self.encoded.tokenizer, self.encoded.label_names
         self.labels = Labels.binary if self._is_read_as_sentiments else options.labels
         self.targets = targets_of(self.encoded.labels, self.labels, label_names)
@@ -111,7 +103,7 @@ class ReviewData(RowData):
     def _is_read_as_sentiments(self) -> bool:
         return self.reader is not None and tuple(self.reader["class_names"]) == SENTIMENTS
 
-    def _encode(self) -> EncodedTexts:
+    def encode(self) -> EncodedTexts:
         if self.reader is None:
             return encode(self.source, self.options)
         tokenizer: Any = tokenizer_of_json(self.reader["tokenizer"])
@@ -144,10 +136,6 @@ class ReviewData(RowData):
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
         return self._rows[split]
-
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of tokens of each row, (n,), at most `context_length`."""
-        return longest(self.lookup().lengths[rows])
 
     def class_weights(self) -> Tensor | None:
         """Return the weight of each class in the loss, (classes,), or None unless `balance="weights"`.
@@ -205,7 +193,8 @@ class ReviewData(RowData):
         is_counted = self.target_encoding is not None
         if is_counted and self.reader is not None:
             is_counted = self.reader["data_fingerprint"] == self.source.fingerprint
-        return Rows(self.lookup().lengths, are_counted=is_counted)
+        lengths = self.encoded.lengths.clip(max=self.options.context_length)
+        return Rows(lengths, are_counted=is_counted)
 
     def batches_of(self, rows: NDArray[np.int64]) -> Iterator[ReviewBatch]:
         """Yield batches of some rows, each once. The labels of training rows are not part of their target encoding."""
@@ -237,12 +226,6 @@ class ReviewData(RowData):
         table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices)
         batches = EvaluationBatches(np.arange(len(rows.lengths)), options.evaluation_batch_size)
         return self.signed(TableLoader(rows, batches, look_up=table))
-
-    def read_as(self, metadata: dict[str, Any]) -> None:
-        self.reader = metadata
-
-    def lookup(self) -> Rows:
-        return Rows(self.encoded.lengths.clip(max=self.options.context_length))
 
     def _count(self) -> NgramTargetEncoding | None:
         """Return the target encoding counted on the training rows. Raises UserError for classes without an order."""

@@ -33,7 +33,7 @@ from firstlight.figures import (
 from firstlight.figures.style import mark_sample
 from firstlight.files.row_writer import row_writer, write_rows
 from firstlight.files.rows import dataset_files
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.kind.token_metrics import count_cuts
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.predictions import write_predictions

@@ -6,7 +6,7 @@ from firstlight.classifier import evaluation, insight
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.labels import STARS
 from firstlight.figures import Mistake, calibration_bins, plot_calibration_curve, plot_colored_words, plot_mistakes
-from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import SPLIT
 from firstlight.kind.subject import Subject
 

@@ -11,10 +11,9 @@ from firstlight.classifier.module import Prediction, predictions
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
+from firstlight.kind import markup
 from firstlight.kind.attention import AttentionMap, has_attention
-from firstlight.kind.panels import markup
-from firstlight.kind.panels.inputs import Inputs, beginning_of
-from firstlight.kind.panels.panel import Panel
+from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.tokenizers import UNKNOWN_ID
 

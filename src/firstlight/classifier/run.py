@@ -20,7 +20,7 @@ from firstlight.data.options import Truncation
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.metadata import TRAIN_AGAIN

@@ -12,9 +12,9 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.kind import NothingToDrawError
 from firstlight.kind.load import load, run_for
 from firstlight.kind.registry import KINDS, OWN, kind_of_saved
-from firstlight.kind.results import NothingToDrawError
 from firstlight.lab.explore.catalog import Drawing, check_names, choose, drawings, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain

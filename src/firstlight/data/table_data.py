@@ -23,11 +23,15 @@ from firstlight.data.batches import (
     EvaluationBatches,
     PassLoader,
     ResumableLoader,
+    RowBatch,
+    Rows,
     TableLoader,
     TrainingBatches,
     batches_per_epoch,
     batches_taken,
 )
+from firstlight.data.choice_rows import longest
+from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import DataOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
@@ -35,6 +39,7 @@ from firstlight.data.tables import fits
 from firstlight.spelling import in_python, spelled
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 Loader = TypeVar("Loader", bound=TableLoader)
@@ -334,3 +339,45 @@ class RowData(TableData):
         """Return a loader of some rows, each once, in batches of similar length. lookup: None for `self.lookup()`."""
         batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
         return self.table_loader(self.lookup() if lookup is None else lookup, batches)
+
+
+class TextRows(RowData):
+    """The base class of data whose rows are texts that are encoded with one tokenizer.
+
+    A subclass sets `encoded`, `tokenizer` and `table` in `setup`, and defines `metadata`.
+
+    Attributes:
+        encoded: The encoded texts. Set by `setup`.
+        reader: The metadata of a trained network that reads this data, or None.
+    """
+
+    index_batch: ClassVar[type] = RowBatch
+    encoded: EncodedTexts
+    reader: dict[str, Any] | None = None
+
+    def prepare_data(self) -> None:
+        """Encode the texts unless the cache has them."""
+        self.encode()
+
+    def encode(self) -> EncodedTexts:
+        """Return the encoded texts, from the cache if it has them."""
+        tokenizer: Any = None if self.reader is None else tokenizer_of_json(self.reader["tokenizer"])
+        return encode(self.source, self.options, tokenizer)
+
+    def read_as(self, metadata: dict[str, Any]) -> None:
+        self.reader = metadata
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        rows = self.encoded.rows_of(split)
+        return training_rows(rows, self.options) if split == "train" else rows
+
+    def lookup(self) -> Dataset[Any]:
+        return Rows(self.encoded.lengths.clip(max=self.options.context_length))
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of tokens of each row, (n,), at most `context_length`."""
+        return longest(self.encoded.lengths[rows]).clip(max=self.options.context_length)
+
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
+        """Return the shuffled training batches."""
+        return self.shuffled_loader()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from firstlight.data.windows import EveryWindow, WindowBatch
 from firstlight.figures import plot_loss_per_position, plot_next_tokens, plot_surprising_text
 from firstlight.generator.run import GeneratorRun
-from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import SPLIT
 from firstlight.kind.subject import Subject
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode

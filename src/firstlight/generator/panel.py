@@ -14,8 +14,7 @@ from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
-from firstlight.kind.panels.inputs import Inputs, end_of
-from firstlight.kind.panels.panel import Event, Panel
+from firstlight.kind.panel import Event, Inputs, Panel, end_of
 from firstlight.text.text_tokenizers import WordText
 
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")

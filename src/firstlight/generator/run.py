@@ -19,7 +19,7 @@ from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShar
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.results import WHOLE, Measurement, NothingToDrawError
+from firstlight.kind.kind import WHOLE, Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words

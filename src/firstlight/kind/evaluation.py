@@ -11,8 +11,8 @@ from firstlight.command_options import RunOptions
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.kind import WHOLE, Measurement
 from firstlight.kind.load import refuse_options_of_others
-from firstlight.kind.results import WHOLE, Measurement
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Interface of a kind of network. Imports no torch, so that the user's mistakes are reported quickly.
+"""Interface of a kind of network, and what its runs return to the commands: measurements and figures.
+
+Imports no torch, so that the user's mistakes are reported quickly.
 
 A kind is a package. Its modules have fixed names, by which the program finds them:
 
@@ -7,7 +9,7 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `kind.py` | `KIND`, a `Kind`; imports no torch |
 | `run.py` | the subclass of `Run` (kind/run.py), or of `PredictingRun` if the command of the kind is `predict` |
 | `module.py` | the LightningModule, a subclass of `firstlight.lit.Training` |
-| `panel.py`, `panel.html` | the subclass of `Panel` (kind/panels/panel.py) for the playground, and the form above it |
+| `panel.py`, `panel.html` | the subclass of `Panel` (kind/panel.py) for the playground, and the form above it |
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
 | `figures.yaml` | the name, the caption and the needs of each figure (lab/explore/catalog.py) |
 | `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
@@ -16,17 +18,24 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 The classes have the attribute `kind`, the name of the kind.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omegaconf import II, DictConfig
 
 from firstlight.data.sources import check_path
+from firstlight.errors import UserError
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.options import TokenizerOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHOLE = "whole"  # name of the split if all of another text is evaluated
 
 
 @dataclass(frozen=True)
@@ -98,3 +107,34 @@ class DataNode:
     def check(config: DictConfig) -> None:
         """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
         check_path(config.data.path, config.data.source)
+
+
+class Measurement(NamedTuple):
+    """Results of a run for one split.
+
+    metrics: metrics by name. size: how much was measured, for metrics.json. notes: notes on the results, which are
+    printed. write: function that writes more files into a folder. contents: name of all files of the results.
+    per_class: precision, recall and F1 of each class of a classifier, as rows of a table that is printed.
+    """
+
+    metrics: dict[str, float]
+    size: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    write: Callable[[Path], None] | None = None
+    contents: str = "The metrics"
+    per_class: Sequence[Mapping[str, Any]] = ()
+
+
+class NothingToDrawError(UserError):
+    """Error of a figure without content, such as a figure of data that is not on this machine."""
+
+
+class Drawn(NamedTuple):
+    """Figure with notes for the user, such as that the text was cut or chosen automatically.
+
+    details: explanations of parts of the figure. They are on the page, and printed only if the user named the figure.
+    """
+
+    figure: "Figure"
+    notes: list[str] = []  # noqa: RUF012  (never changed)
+    details: list[str] = []  # noqa: RUF012  (never changed)

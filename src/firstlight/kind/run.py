@@ -17,8 +17,8 @@ from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, has_attention
 from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data
+from firstlight.kind.kind import Measurement, NothingToDrawError
 from firstlight.kind.registry import KINDS
-from firstlight.kind.results import Measurement, NothingToDrawError
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.lit.checkpoint import METADATA
 from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow

@@ -14,7 +14,7 @@ from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.results import NothingToDrawError
+from firstlight.kind.kind import NothingToDrawError
 from firstlight.kind.run import Run
 
 Part = TypeVar("Part")

@@ -20,17 +20,14 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
-from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import Truncation
-from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords, takes
+from firstlight.data.table_data import TextRows, TrainingWords, takes
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
 from firstlight.kind.token_metrics import count_cuts
-from firstlight.masked.data_options import MaskedReviewOptions
 from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked
+from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -172,7 +169,7 @@ class TextsToFillIn(TokenTable):
 
 
 @takes(MaskedReviewOptions)
-class MaskedReviewData(RowData):
+class MaskedReviewData(TextRows):
     """A data module of texts with masked words for a masked language model, from which a classifier can start.
 
     The texts, such as reviews, are read and encoded as in `ReviewData`, so both have the same vocabulary. Labels are
@@ -199,38 +196,22 @@ class MaskedReviewData(RowData):
 
     index_batch = MaskedRows
     options: MaskedReviewOptions
-    encoded: EncodedTexts
     tokenizer: Tokenizer
     table: MaskedTable
-    reader: Any = None  # the tokenizer of a trained network that reads this data
-
-    def prepare_data(self) -> None:
-        """Encode the texts unless the cache has them."""
-        encode(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
         """Open the encoded texts of all splits. For `fit` the training and validation splits must have texts."""
         if hasattr(self, "table"):
             return
         options = self.options
-        self.encoded = encode(self.source, options, self.reader)
+        self.encoded = self.encode()
         self.tokenizer = self.encoded.tokenizer
         if self.encoded.overlaps:
             log.warning("%s: %s", self.source.where, self.encoded.overlaps)
-        self._rows = {split: self.encoded.rows_of(split) for split in SPLITS}
-        self._rows["train"] = training_rows(self._rows["train"], options)
         for split in ("train", "validation") if stage == "fit" else ():
             if not self.has_split(split):
                 raise UserError(f"{self.source.where} has no {split} rows; use more texts, or add {split}.jsonl")
         self.table = MaskedTable(self.encoded.ids, options.context_length, options.truncation)
-
-    def rows(self, split: str) -> NDArray[np.int64]:
-        """Return the numbers of the rows of a split, (n,)."""
-        return self._rows[split]
-
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of tokens of each row, (n,), at most `context_length`."""
-        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
 
     def lookup(self) -> MaskedLookup:
         lengths = self.encoded.ids.lengths.clip(max=self.options.context_length)
@@ -279,6 +260,3 @@ class MaskedReviewData(RowData):
         given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
         batches = EvaluationBatches(np.arange(len(given.ids)), options.evaluation_batch_size)
         return self.signed(TableLoader(given.rows, batches, look_up=given))
-
-    def read_as(self, metadata: dict[str, Any]) -> None:
-        self.reader = tokenizer_of_json(metadata["tokenizer"])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from firstlight.figures import plot_fillings
-from firstlight.kind.results import Drawn
+from firstlight.kind.kind import Drawn
 from firstlight.kind.subject import Subject
 
 NUM_WORDS = 10  # for each [MASK]

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstlight.kind.kind import DataNode, Kind, ModelNode
-from firstlight.masked.data_options import MaskedReviewOptions
-from firstlight.masked.options import MaskedConfig
+from firstlight.masked.options import MaskedConfig, MaskedReviewOptions
 
 
 @dataclass

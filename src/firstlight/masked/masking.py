@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.errors import UserError
-from firstlight.masked.data_options import MaskedReviewOptions
+from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import SPECIAL, Tokenizer
 
@@ -81,7 +81,7 @@ def draw_masks(
 
     Example:
         >>> import numpy as np
-        >>> from firstlight.masked.data_options import MaskedReviewOptions
+        >>> from firstlight.masked.options import MaskedReviewOptions
         >>> from firstlight.masked.masking import draw_masks
         >>> options = MaskedReviewOptions(mask_fraction=0.4, mask_token_share=1.0, random_token_share=0.0)
         >>> places, written = draw_masks(options, 7, np.array([11, 17]), np.array([5, 1]), seed=1, epoch=0)

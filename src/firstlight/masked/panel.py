@@ -2,10 +2,9 @@
 
 from html import escape
 
+from firstlight.kind import markup
 from firstlight.kind.attention import has_attention
-from firstlight.kind.panels import markup
-from firstlight.kind.panels.inputs import Inputs, beginning_of
-from firstlight.kind.panels.panel import Panel
+from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.masked.masking import MASK
 from firstlight.masked.run import MaskedRun
 

@@ -9,7 +9,7 @@ from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.options import Truncation
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import count_cuts, measure_tokens
 from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn

@@ -1,7 +1,7 @@
 """Figures of the attention of a translator."""
 
 from firstlight.figures import plot_attention_heads
-from firstlight.kind.results import Drawn
+from firstlight.kind.kind import Drawn
 from firstlight.kind.subject import Subject
 
 

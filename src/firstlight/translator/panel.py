@@ -2,9 +2,8 @@
 
 from html import escape
 
-from firstlight.kind.panels import markup
-from firstlight.kind.panels.inputs import Inputs, beginning_of
-from firstlight.kind.panels.panel import Panel
+from firstlight.kind import markup
+from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.translator.run import TranslatorRun
 
 ENGLISH = (

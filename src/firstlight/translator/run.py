@@ -16,7 +16,7 @@ from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
 from firstlight.kind.attention import Attention, AttentionMap, collect
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_words

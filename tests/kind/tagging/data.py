@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from firstlight.data.batches import RowBatch, Rows
-from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.table_data import RowData, takes
+from firstlight.data.batches import RowBatch
+from firstlight.data.table_data import TextRows, takes
 from firstlight.data.tables import IGNORED, TokenTable
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from tagging.options import TagOptions
 
 
@@ -53,26 +51,20 @@ class TagTable(nn.Module):
 
 
 @takes(TagOptions)
-class TagData(RowData):
+class TagData(TextRows):
     """Texts with a tag for each word, in the columns `text_column` and `tag_column` of a file.
 
     Args:
         {options}
     """
 
-    index_batch = RowBatch
     options: TagOptions
-    encoded: EncodedTexts
-    reader: Any = None  # the tokenizer of a trained network that reads this data
     tag_names: list[str]
-
-    def prepare_data(self) -> None:
-        encode(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
         if hasattr(self, "table"):
             return
-        self.encoded = encode(self.source, self.options, self.reader)
+        self.encoded = self.encode()
         self.tokenizer = self.encoded.tokenizer
         lengths = self.encoded.ids.lengths
         tags = [text.split() for text in self.source.texts(self.options.tag_column, range(len(lengths)))]
@@ -81,6 +73,8 @@ class TagData(RowData):
                 raise UserError(f"{self.source.where}: row {row + 1} has {length} words, but {len(found)} tags")
         if self.reader is None:
             self.tag_names = sorted({tag for row in self.rows("train") for tag in tags[row]})
+        else:
+            self.tag_names = self.reader["class_names"]
         number = {name: number for number, name in enumerate(self.tag_names)}
         if unknown := {tag for found in tags for tag in found} - number.keys():
             raise UserError(f"{self.source.where}: the tag {min(unknown)} is not in the training texts")
@@ -91,20 +85,5 @@ class TagData(RowData):
     def num_classes(self) -> int:
         return len(self.tag_names)
 
-    def rows(self, split: str) -> np.ndarray:
-        return self.encoded.rows_of(split)
-
-    def lengths(self, rows: np.ndarray) -> np.ndarray:
-        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
-
-    def lookup(self) -> Rows:
-        return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
-
     def metadata(self) -> dict[str, Any]:
         return {"class_names": self.tag_names}
-
-    def read_as(self, metadata: dict[str, Any]) -> None:
-        self.reader, self.tag_names = tokenizer_of_json(metadata["tokenizer"]), metadata["class_names"]
-
-    def train_dataloader(self) -> Any:
-        return self.shuffled_loader()

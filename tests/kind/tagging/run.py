@@ -7,7 +7,7 @@ import torch
 from firstlight.callbacks import TokenAccuracy
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.results import Measurement
+from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.terminal_text import write_out

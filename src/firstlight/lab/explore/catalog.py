@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
-from firstlight.kind.kind import Kind
+from firstlight.kind.kind import Drawn, Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
-from firstlight.kind.results import Drawn
 
 if TYPE_CHECKING:
     from firstlight.kind.subject import Subject

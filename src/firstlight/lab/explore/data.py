@@ -18,8 +18,8 @@ from firstlight.figures import (
     plot_lengths,
     plot_table,
 )
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.registry import kind_of_saved
-from firstlight.kind.results import Drawn, NothingToDrawError
 from firstlight.kind.subject import Subject
 from firstlight.kind.tokens import drawn_words
 from firstlight.lab.explore.catalog import form_of

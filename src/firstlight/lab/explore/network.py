@@ -19,7 +19,7 @@ from firstlight.figures import (
 )
 from firstlight.figures.embeddings import principal_components
 from firstlight.kind.attention import AttentionMap
-from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.networks.config import WAVE_LENGTH_BASE

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from firstlight.figures import style
 from firstlight.files.atomic import write_atomically
-from firstlight.kind.results import Drawn
+from firstlight.kind.kind import Drawn
 from firstlight.lab.explore.catalog import Drawing
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say

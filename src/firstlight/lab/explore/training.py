@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from firstlight.figures import Curve, plot_curves, style
-from firstlight.kind.results import Drawn, NothingToDrawError
+from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.lit.losses import expected_loss

@@ -7,7 +7,7 @@ from string import Template
 
 from firstlight.figures import style
 from firstlight.kind.kind import Kind
-from firstlight.kind.panels.panel import Panel
+from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.networks.size import num_parameters

@@ -17,9 +17,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from firstlight.errors import UserError
-from firstlight.kind.panels import markup
-from firstlight.kind.panels.inputs import BadInputError, Inputs
-from firstlight.kind.panels.panel import Event, Panel
+from firstlight.kind import markup
+from firstlight.kind.panel import BadInputError, Event, Inputs, Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.lab.playground.page import page, read, stylesheet

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 from firstlight.kind.attention import AttentionMap
-from firstlight.kind.panels.inputs import Inputs
+from firstlight.kind.panel import Inputs
 
 FOR, AGAINST = style.BLUE, style.VERMILION
 DEEPEST = 0.65  # largest opacity of a colour at which dark text is readable

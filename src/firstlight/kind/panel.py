@@ -1,9 +1,15 @@
-"""Checks of the fields of a request. Long texts are cut before any computation. Imports no heavy library."""
+"""Interface between the playground and the runs of each kind: panels, and the fields of a request.
+
+Long texts are cut before any computation. Imports no heavy library.
+"""
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 MOST_CHARACTERS = 10_000  # characters of a text that a run reads
+Event = dict[str, Any]  # sent to page.js, one on each line
 
 
 class BadInputError(ValueError):
@@ -59,3 +65,30 @@ def end_of(text: str) -> tuple[str, list[str]]:
     if len(text) <= MOST_CHARACTERS:
         return text, []
     return text[-MOST_CHARACTERS:], [f"the prompt is long: only its last {MOST_CHARACTERS:,} characters are read"]
+
+
+class Panel(ABC):
+    """Base class of the panels, which show a run in the playground. A panel implements `write` or `answer`."""
+
+    kind: ClassVar[str]  # the name of the kind
+    title: ClassVar[str]  # the heading above the runs of this kind
+    streams: ClassVar[bool] = False
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+
+    @abstractmethod
+    def examples(self) -> tuple[str, ...]:
+        """Return example texts."""
+
+    def answer(self, asked: Inputs) -> str:
+        """Return the result of the run for a text, as HTML. asked: the fields of the request."""
+        raise NotImplementedError
+
+    def write(self, asked: Inputs) -> Iterator[Event]:
+        """Check a request, and return an iterator of events with the text that the run writes."""
+        raise NotImplementedError
+
+    def warm_up(self) -> None:
+        """Answer one request, so that the first user does not wait for the initialization of libraries."""
+        self.answer(Inputs({"text": next(iter(self.examples()), "a first sentence")}))
