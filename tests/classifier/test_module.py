@@ -8,9 +8,9 @@ from torch.testing import assert_close
 from torch.utils.data import DataLoader
 
 from firstlight.classifier.module import Classification
-from firstlight.classifier.network import Classifier
+from firstlight.classifier.network import BagOfWords, Classifier
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.data.tables import ReviewBatch
+from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.lit.losses import classification_loss
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
@@ -96,11 +96,44 @@ def test_r_drop_adds_what_two_passes_disagree_by() -> None:
     assert_close(loss, means + 2.0 * divergence)
 
 
-@pytest.mark.parametrize("option", ["r_drop", "ordinal_smoothing"])
+@pytest.mark.parametrize("option", ["r_drop", "ordinal_smoothing", "text_loss_weight"])
 @pytest.mark.parametrize("value", [-0.1, float("inf"), float("nan")])
 def test_a_cost_that_is_none_is_refused(option: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{option}={value} must be a finite number, 0 or above"):
         classification(3, **{option: value})
+
+
+@pytest.mark.parametrize("form", [{}, {"both_orders": True}, {"choices": True}])
+def test_the_text_loss_is_that_of_the_next_tokens_of_each_text(form: dict[str, bool]) -> None:
+    torch.manual_seed(1)
+    options = {"context_length": LENGTH, "causal": True, "pooling": "last", "embedding_dim": 6, "dropout": 0.0}
+    config = ClassifierConfig(dim=8, num_heads=2, **options)
+    network = Classifier(config, VOCABULARY, 1 if "choices" in form else 3, **form)
+    ids = torch.tensor([[2, 5, 6, 3, 8, 4, 0], [2, 9, 3, 7, 7, 9, 4], [2, 3, 4, 0, 0, 0, 0]])
+    batch = review_batch((ids[None], torch.tensor([0])) if "choices" in form else (ids, torch.tensor([0, 2, 1])))
+    seen: list[torch.Tensor] = []
+    network.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    module = Classification(network, text_loss_weight=0.5)
+    step = module.training_step(batch)
+    shares = (seen[0][:3] @ network.projection(network.embedding.weight).T).log_softmax(dim=-1)
+    losses = [-shares[i, j - 1, ids[i, j]] for i in range(3) for j in range(1, 7) if ids[i, j]]
+    plain = classification_loss(step["logits"], batch.targets)
+    assert_close(step["loss"], plain + 0.5 * torch.stack(losses).mean())
+    assert_close(module.measure(batch).outputs["loss"], plain)
+
+
+def test_the_text_loss_requires_a_causal_network_without_features() -> None:
+    options = {"dim": 8, "num_heads": 2, "context_length": LENGTH}
+    networks = (
+        Classifier(ClassifierConfig(**options), VOCABULARY, 3),
+        Classifier(ClassifierConfig(**options, causal=True), VOCABULARY, 3, num_features=2),
+        BagOfWords(ClassifierConfig(**options), VOCABULARY, 3),
+    )
+    for network in networks:
+        with pytest.raises(
+            ValueError, match=r"text_loss_weight=0\.5 requires a causal network.*; set model\.causal=true"
+        ):
+            Classification(network, text_loss_weight=0.5)
 
 
 def test_every_step_hands_the_network_the_features_of_its_batch() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from tests_support import ROOT, Scripts
 
-TASKS = "choices, masked_reviews, movies, names, review_text, reviews, sentiment, shakespeare, stars, text, translation"
+TASKS = "choices, masked_reviews, movies, names, review_text, reviews, sentiment, shakespeare, similarity, stars, "
+TASKS += "text, translation"
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "+model.foo.bar=3": "model.foo is not a key of the configuration",

@@ -20,13 +20,15 @@ PINNED = {
     "generated movies 1.1": "08a2dafe9885fcc7",
     "generated entailment 2": "fbff24f316090663",
     "generated choices 1": "8fa8cf3e72a14c60",
+    "generated similarity 1": "66d190d6b7fedffb",
     "generated pairs 3": "6164f579affde3b1",
     "generated names 1": "57324c3a0cabfdf0",
     "generated plays 1": "9b86d01f273ec97b",
 }
-TEXT = {"reviews": "text", "movies": "text", "entailment": "premise", "choices": "context", "pairs": "en"}
-SIZES = {"reviews": (20_000, 2_000), "pairs": (12_000, 1_000)}  # of training, and of validation and test
-NUM_CLASSES = {"reviews": 5, "entailment": 3, "choices": 4}
+TEXT = {"reviews": "text", "movies": "text", "entailment": "premise", "choices": "context", "similarity": "first"}
+TEXT |= {"pairs": "en"}
+SIZES = {"reviews": (20_000, 2_000), "similarity": (4_000, 500), "pairs": (12_000, 1_000)}  # training, the others
+NUM_CLASSES = {"reviews": 5, "entailment": 3, "choices": 4, "similarity": 2}
 
 
 @functools.cache

@@ -60,11 +60,12 @@ def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(
     assert after.predict((texts[0], texts[1])).label in ("yes", "no")
 
 
-def test_the_classifier_of_entailment_takes_all_of_a_generator_but_its_head(
-    read_reviews: Path, scripts: Scripts, sample_cache: str
+@pytest.mark.parametrize("experiment", ["finetune/entailment_causal", "finetune/similarity"])
+def test_a_causal_classifier_of_pairs_takes_all_of_a_generator_but_its_head(
+    read_reviews: Path, scripts: Scripts, sample_cache: str, experiment: str
 ) -> None:
     run = scripts.train(
-        *("experiment=finetune/entailment_causal", f"init_from={read_reviews}", "optimizer.lr=0", sample_cache),
+        *(f"experiment={experiment}", f"init_from={read_reviews}", "module.text_loss_weight=0.5", sample_cache),
         *("++callbacks.confusion_matrix=null", "test=false", "trainer.limit_val_batches=2", *QUICK),
     )
     log = (run / "train.log").read_text()

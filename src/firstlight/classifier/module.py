@@ -65,9 +65,11 @@ class Classification(Training):
             `classification_loss`; at least 0.
         r_drop: The weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021). 0
             makes one pass.
+        text_loss_weight: The weight of predicting the next token of each text, which is added to the training loss
+            (Radford et al. 2018: 0.5); for a causal network.
 
     Raises:
-        ValueError: If a smoothing or `r_drop` is out of range.
+        ValueError: If a smoothing or a weight is out of range, or if the network cannot predict the next token.
 
     Source: the post on a review classifier in Julia (May 2022).
 
@@ -104,14 +106,22 @@ class Classification(Training):
         label_smoothing: float = 0.0,
         ordinal_smoothing: float = 0.0,
         r_drop: float = 0.0,
+        text_loss_weight: float = 0.0,
     ) -> None:
         check_share("label_smoothing", label_smoothing)
-        for name, value in (("ordinal_smoothing", ordinal_smoothing), ("r_drop", r_drop)):
+        weights = {"ordinal_smoothing": ordinal_smoothing, "r_drop": r_drop, "text_loss_weight": text_loss_weight}
+        for name, value in weights.items():
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name}={value} must be a finite number, 0 or above")
+        if text_loss_weight and not getattr(network, "predicts_text", False):
+            raise ValueError(
+                f"text_loss_weight={text_loss_weight} requires a causal network without features; set "
+                "model.causal=true, model.convolution=null and data.target_encoding=false"
+            )
         super().__init__(network, optimizer, schedule, loss=loss)
         self.class_weights: Tensor | None
         self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
+        self.text_loss_weight = text_loss_weight
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
@@ -127,11 +137,16 @@ class Classification(Training):
     def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
         batch = review_batch(batch)
-        logits = self.network(*batch.inputs)
+        if self.text_loss_weight:
+            logits, text_loss = self.network.with_text_loss(batch.token_ids, batch.padding_mask)
+        else:
+            logits = self.network(*batch.inputs)
         loss = self._training_loss(logits, batch)
         if self.r_drop:
             again = self.network(*batch.inputs)
             loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
+        if self.text_loss_weight:
+            loss = loss + self.text_loss_weight * text_loss
         return {"loss": loss, "logits": logits.detach()}
 
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:

@@ -1,6 +1,7 @@
 """The encoder that classifies texts (post 1), and two baselines without attention and without word order."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.classifier.options import ClassifierConfig
@@ -68,6 +69,7 @@ class Classifier(nn.Module):
         self.context_length = config.context_length
         self.num_features = num_features
         self.is_causal = config.causal
+        self.predicts_text = config.causal and not num_features  # features are counted on words and their neighbors
         self.unknown_id = unknown_id
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
         num_embedded = min(vocab_size, config.embedded_words or vocab_size)
@@ -103,14 +105,40 @@ class Classifier(nn.Module):
         Raises:
             ValueError: if length exceeds the context length, or if the number of features is not `num_features`.
         """
-        if self.choices:
-            if token_ids.ndim != 3:
-                raise ValueError(f"the token ids must have the shape (batch, choices, length), not {token_ids.shape}")
-            masks_of_texts = None if padding_mask is None else padding_mask.flatten(0, 1)
-            return self._logits(token_ids.flatten(0, 1), masks_of_texts, None).view(token_ids.shape[:2])
-        return self._logits(token_ids, padding_mask, features)
+        return self._read(token_ids, padding_mask, features)[0]
 
-    def _logits(self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None) -> Tensor:
+    def with_text_loss(self, token_ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits of each text, (batch, num_outputs), and the mean loss of predicting its next tokens.
+
+        The loss is the language modelling of Radford et al. (2018, section 3.2), for a network that `predicts_text`.
+        The output layer is the embedding. A pair that is read in both orders counts in its own order.
+
+        Args:
+            token_ids: as in `forward`.
+            padding_mask: as in `forward`.
+        """
+        logits, hidden = self._read(token_ids, padding_mask)  # hidden: (texts, length, dim), all answers are texts
+        texts, is_target = self._known(token_ids.flatten(0, -2)), padding_mask.flatten(0, -2)[:, 1:]
+        words = self.projection(self.embedding.weight)  # (words, dim)
+        scores = F.linear(hidden[: len(texts), :-1][is_target], words)  # (targets, words)
+        losses = F.cross_entropy(scores, texts[:, 1:][is_target].long(), reduction="sum")
+        return logits, losses / is_target.sum().clamp(min=1)
+
+    def _read(
+        self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logits, (batch, num_outputs), and the vectors of all tokens before the head."""
+        if not self.choices:
+            return self._read_texts(token_ids, padding_mask, features)
+        if token_ids.ndim != 3:
+            raise ValueError(f"the token ids must have the shape (batch, choices, length), not {token_ids.shape}")
+        masks_of_texts = None if padding_mask is None else padding_mask.flatten(0, 1)
+        logits, hidden = self._read_texts(token_ids.flatten(0, 1), masks_of_texts, None)
+        return logits.view(token_ids.shape[:2]), hidden
+
+    def _read_texts(
+        self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         length = token_ids.shape[1]
         if length > self.context_length:
             raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
@@ -144,12 +172,17 @@ class Classifier(nn.Module):
         if self.both_orders:
             # The head is linear, so the sum of its outputs is its output for the sum of the representations.
             logits = logits.unflatten(0, (2, -1)).sum(dim=0)
-        return logits if features is None else logits + self.feature_head(features, padding_mask)
+        if features is not None:
+            logits = logits + self.feature_head(features, padding_mask)
+        return logits, hidden
 
     def _embed(self, token_ids: Tensor) -> Tensor:
         """Return the embeddings, (batch, length, dim). A word without a vector has the vector of the unknown word."""
-        known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
-        return self.projection(self.embedding(known))
+        return self.projection(self.embedding(self._known(token_ids)))
+
+    def _known(self, token_ids: Tensor) -> Tensor:
+        """Return the token ids, with the unknown word in place of words without a vector."""
+        return token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
 
 
 def places_of_other_order(token_ids: Tensor, padding_mask: Tensor) -> Tensor:

@@ -24,13 +24,14 @@ class SourceKind(Enum):
 
 
 class SampleKind(Enum):
-    """The generated sample: reviews with 1 to 5 stars, short reviews with two classes, premises and hypotheses, or
-    short stories with four endings."""
+    """The generated sample: reviews with 1 to 5 stars, short reviews with two classes, premises and hypotheses, short
+    stories with four endings, or pairs of sentences that are similar or different."""
 
     reviews = "reviews"
     movies = "movies"
     entailment = "entailment"
     choices = "choices"
+    similarity = "similarity"
 
 
 class Labels(Enum):
@@ -151,9 +152,9 @@ class TextOptions(DataOptions):
     hub: str = "SetFit/amazon_reviews_multi_en"
     """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, short reviews with two classes in place of film
-    reviews (movies), premises and hypotheses with three classes (entailment), or short stories with four endings
-    (choices)."""
+    """Texts that data.source=sample generates: reviews with stars, short reviews in place of film reviews (movies),
+    premises and hypotheses (entailment), stories with four endings (choices), or pairs of sentences that are similar or
+    not (similarity)."""
     context_length: int = 50
 
     def __post_init__(self) -> None:

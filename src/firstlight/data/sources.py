@@ -41,6 +41,7 @@ GENERATED = {  # the place of each sample; a file that changes gets another numb
     "movies": "generated movies 1.1",
     "entailment": "generated entailment 2",
     "choices": "generated choices 1",
+    "similarity": "generated similarity 1",
     "pairs": "generated pairs 3",
     "names": "generated names 1",
     "plays": "generated plays 1",
@@ -48,7 +49,7 @@ GENERATED = {  # the place of each sample; a file that changes gets another numb
 TEXT = "text"  # the split of a text that is not divided
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
-ONLY_GENERATED = ("choices",)  # samples that do not replace a data set, and that source=auto uses without an address
+ONLY_GENERATED = ("choices", "similarity")  # they replace no data set, and source=auto uses them without an address
 SAMPLE_WARNING = (
     "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Training on a GENERATED "
     "SAMPLE instead; its numbers say nothing about real data."
