@@ -138,7 +138,8 @@ class Classification(Training):
         """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
         batch = review_batch(batch)
         if self.text_loss_weight:
-            logits, text_loss = self.network.with_text_loss(batch.token_ids, batch.padding_mask)
+            network: Any = self.network  # which predicts text
+            logits, text_loss = network.with_text_loss(batch.token_ids, batch.padding_mask)
         else:
             logits = self.network(*batch.inputs)
         loss = self._training_loss(logits, batch)
