@@ -11,12 +11,11 @@ from lightning.pytorch import Callback
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.reseed import ReseedEveryStep
-from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd
+from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd, signals_raise, signals_restored
 from firstlight.errors import Interrupted
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.schedules import linear
-from firstlight.training.signals import signals_raise, signals_restored
 
 
 class MissedError(BaseException):

@@ -92,7 +92,7 @@ def test_a_bug_of_ours_keeps_its_traceback() -> None:
 
 
 def test_only_the_first_signal_raises_an_error_so_that_the_end_is_recorded() -> None:
-    from firstlight.training.signals import signals_raise, signals_restored
+    from firstlight.callbacks.stop_signals import signals_raise, signals_restored
 
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -107,7 +107,7 @@ def test_only_the_first_signal_raises_an_error_so_that_the_end_is_recorded() -> 
 def test_a_signal_is_known_behind_what_lightning_makes_of_it() -> None:
     from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-    from firstlight.training.signals import signal_behind
+    from firstlight.callbacks.stop_signals import signal_behind
 
     try:
         try:

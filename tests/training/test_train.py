@@ -37,7 +37,6 @@ def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
         "checkpoints/best.ckpt",
         "checkpoints/last.ckpt",
         "config.yaml",
-        "config.txt",
         "confusion_matrix/test.csv",
         "confusion_matrix/test.png",
         "confusion_matrix/validation.png",

@@ -72,8 +72,8 @@ def measure_baseline(options: BaselineOptions) -> Path:
     config, kind = compose(options)
     HydraConfig.instance().set_config(config)  # from which a record takes the task
     folder = RunFolder(Path(config.paths.output_dir))
+    from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
-    from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
     with folder.locked(), signals_restored():
         record = start_of(record_of_start(config, folder), kind, overrides_of(options))

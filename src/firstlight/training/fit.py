@@ -21,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from firstlight.callbacks.checkpoint import best_and_last, callback_of
 from firstlight.callbacks.learning_rate_finder import LearningRateFinder
 from firstlight.callbacks.prune_trial import PruneTrial
+from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.data.table_data import TableData
@@ -41,7 +42,6 @@ from firstlight.training.build import Parts, build
 from firstlight.training.initialize import initialize_from
 from firstlight.training.newest_checkpoint import Found, newest_checkpoint
 from firstlight.training.ranks import end_with_parent, several
-from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
 log = logging.getLogger(__name__)
 

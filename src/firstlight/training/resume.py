@@ -6,7 +6,6 @@ import sys
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -18,7 +17,7 @@ from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import refuse_other_config, run_key
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, value_of
-from firstlight.spelling import quoted, quoted_option
+from firstlight.spelling import quoted
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -69,25 +68,13 @@ def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
     """Return the run that `best:…` means, or the newest unfinished run for `latest` and `latest:<task>`.
 
-    If all runs are finished, the process ends with a message. Raises UserError if no run is found, or if a finished run
-    would be trained further: the user must name it.
+    Raises UserError if there is none. A finished run is trained further only if the user names its folder.
     """
     if not wish.startswith(LATEST):
         return find_run(wish, log_dir, _is_any)
     task = value_of("task", typed)
     searched = f"{wish}:{task}" if wish == LATEST and task else wish
-    newest = find_run(searched, log_dir, _has_status)
-    try:
-        return find_run(searched, log_dir, _is_unfinished)
-    except UserError:
-        message = (
-            f"resume={wish}: {newest.path} is the newest run and is finished; there is nothing to resume; to train it "
-            f"further, write {quoted_option('resume', str(newest.path))} trainer.max_epochs=…"
-        )
-        if {key_of(argument) for argument in typed} <= {*WHERE_TO_RESUME, "task", "paths.log_dir"}:
-            say(message)
-            sys.exit(0)
-        raise UserError(message) from None
+    return find_run(searched, log_dir, _is_unfinished, "unfinished run")
 
 
 def wait_until_free(folder: RunFolder) -> None:
@@ -133,21 +120,13 @@ def _is_any(_: RunFolder) -> bool:
     return True  # a run without a checkpoint starts again from its first step
 
 
-def _has_status(folder: RunFolder) -> bool:
-    return _status(folder) is not None
-
-
 def _is_unfinished(folder: RunFolder) -> bool:
-    return _status(folder) in UNFINISHED
-
-
-def _status(folder: RunFolder) -> Any:
-    """Return the status in a run's record; None for a damaged record, with a warning."""
+    """Return whether a run has not finished. A damaged record is ignored with a warning."""
     try:
-        return folder.read().get("status")
+        return folder.read().get("status") in UNFINISHED
     except UserError as error:  # a damaged folder does not prevent a training
         log.warning("resume= ignores %s", error)
-        return None
+        return False
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:

@@ -53,25 +53,11 @@ def preparing() -> Iterator[None]:
 
 
 def save_config(config: DictConfig, folder: RunFolder, *, is_printed: bool) -> None:
-    """Write the resolved config into the run's folder, as a tree for people and as YAML for programs."""
-    tree = tree_of(config)
-    write_atomically(folder.path / "config.txt", f"{tree}\n")
-    write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
+    """Write the resolved config into the run's folder, and print it if is_printed."""
+    text = OmegaConf.to_yaml(config, resolve=True)
+    write_atomically(folder.config_file, text)
     if is_printed:
-        terminal().print(tree)
-
-
-def tree_of(config: DictConfig) -> str:
-    """Return the resolved config as a tree with a branch for each key, whose value is YAML."""
-    lines = ["config"]
-    for key in config:
-        value, is_last = config[key], key == list(config)[-1]
-        text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
-        first, *more = text.rstrip().splitlines() or ["{}"]
-        branch = "    " if is_last else "│   "
-        lines += [f"{'└' if is_last else '├'}── {key!s}", f"{branch}└── {first}"]
-        lines += [f"{branch}    {line}" for line in more]
-    return "\n".join(lines)
+        terminal().print(text)
 
 
 def show_start(
