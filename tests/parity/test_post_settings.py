@@ -69,6 +69,7 @@ def test_the_shipped_classifiers_have_the_parameters_of_the_posts(
         (["experiment=post/names", "ladder=raw_affinities"], NAMES, 27, 27 * 64 + 64 * 27 + 27),
         (["experiment=post/names_five_letters"], NAMES, 27, 72_347 - (32 - 5) * 64),
         (["experiment=post/names_lstm"], NAMES, 27, 70_407),  # of the same size
+        (["experiment=post/names_lstm_stateful"], NAMES, 27, 70_407),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -52,12 +52,17 @@ class CharacterOptions(DataOptions):
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     context_length: int = 64
     """The number of tokens in a window, which is the largest number of tokens that the network reads."""
+    stateful_window: int | None = None
+    """Number of tokens in a window for a recurrent network, such as an LSTM, that keeps its state from window to
+    window; null: windows of context_length, which are read without a state."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
         self._check_tokenizer()
+        if self.stateful_window is not None and self.stateful_window < 1:
+            raise ValueError(f"data.stateful_window={self.stateful_window} must be at least 1, or null")
         if self.path is None and self.name is None and self.source is not SourceKind.sample:
             raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
 

@@ -124,6 +124,14 @@ class TokenBatch(NamedTuple):
         return self.num_tokens
 
 
+class FirstWindows(TokenBatch):
+    """Windows of `data.stateful_window` that a network reads without a state."""
+
+
+class NextWindows(TokenBatch):
+    """Windows of which each row continues that of the batch before. A network reads them with its state."""
+
+
 class PromptBatch(NamedTuple):
     """Prompts that a generator continues.
 
@@ -216,7 +224,8 @@ class StreamTable(torch.nn.Module):
     def forward(self, batch: WindowBatch) -> TokenBatch:
         """Return the batch of tokens of some windows. The targets are the tokens one position later."""
         ids = self.flat[batch.positions].long()  # (batch, length + 1)
-        return TokenBatch(ids[:, :-1], ids[:, 1:])
+        kind = {None: TokenBatch, False: FirstWindows, True: NextWindows}[batch.continues]
+        return kind(ids[:, :-1], ids[:, 1:])
 
 
 def fits(table: torch.nn.Module, device: torch.device) -> bool:

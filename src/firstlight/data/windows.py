@@ -1,7 +1,8 @@
 """Batches of windows of a text, as a function of the seed and the step."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,13 +17,14 @@ class WindowBatch(NamedTuple):
     """The positions of the tokens of some windows. Each has one more than the context, for the last target."""
 
     positions: Tensor  # (batch, length + 1) int64
+    continues: bool | None = None  # whether they continue those of the batch before; None without a state
 
 
 class Windows(Dataset[WindowBatch]):
-    """Data set that turns an array of positions into a `WindowBatch`."""
+    """Data set that turns an array of positions into a `WindowBatch`. It returns a `WindowBatch` unchanged."""
 
-    def __getitem__(self, positions: NDArray[np.int64]) -> WindowBatch:
-        return WindowBatch(torch.from_numpy(positions))
+    def __getitem__(self, positions: NDArray[np.int64] | WindowBatch) -> WindowBatch:
+        return positions if isinstance(positions, WindowBatch) else WindowBatch(torch.from_numpy(positions))
 
 
 class RandomWindows(EndlessBatches):
@@ -84,13 +86,43 @@ class ShuffledDocuments(EndlessBatches):
 
     def epoch_batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """Return all batches of one epoch, for all processes together."""
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
-        joined = join(self.offsets, self.documents[order], self.separator)
+        joined = self.joined(epoch)
         firsts = np.arange(self.num_windows) * self.context_length
         windows = joined[firsts[:, None] + np.arange(self.context_length + 1)]
         missing = -len(windows) % self.world_size  # every process needs the same number of windows
         windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # repeats the first windows
         return [windows[i : i + self.batch_size] for i in range(0, len(windows), self.batch_size)]
+
+    def joined(self, epoch: int) -> "Stream":
+        """Return all documents in the order of an epoch."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
+        return Stream(join(self.offsets, self.documents[order], self.separator))
+
+
+class ContinuedWindows(EndlessBatches):
+    """Sampler of windows that continue those of the batch before, row by row, for networks with a state.
+
+    Each epoch divides a stream into `batch_size` rows of equal length. The rest of the stream is left out: fewer than
+    batch_size · context_length tokens.
+    """
+
+    def __init__(self, streams: Callable[[int], "Stream"], context_length: int, batch_size: int) -> None:
+        """streams: returns the stream of an epoch. All have the same length."""
+        super().__init__(batch_size, seed=0, rank=0, world_size=1)
+        self.stream, self.context_length = lru_cache(maxsize=1)(streams), context_length
+        self.steps = (len(self.stream(0)) - 1) // (context_length * batch_size)
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, positions in enumerate(super().__iter__(), self.start):
+            yield WindowBatch(torch.from_numpy(positions), continues=number % self.steps > 0)
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        epoch, step = divmod(number, self.steps)
+        firsts = (np.arange(self.batch_size) * self.steps + step) * self.context_length
+        return self.stream(epoch)[firsts[:, None] + np.arange(self.context_length + 1)]
 
 
 class EveryWindow(Sampler[NDArray[np.int64]]):
@@ -114,6 +146,14 @@ class EveryWindow(Sampler[NDArray[np.int64]]):
             yield self.stream[firsts[:, None] + np.arange(self.context_length + 1)]
         if self.has_rest:
             yield self.stream[self.rest[None]]
+
+
+class ContinuedText(EveryWindow):
+    """Sampler of the windows of a stream, one in each batch, which continues the one before."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, positions in enumerate(super().__iter__()):
+            yield WindowBatch(torch.from_numpy(positions), continues=number > 0)
 
 
 def overlapping_windows(

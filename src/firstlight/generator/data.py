@@ -18,6 +18,8 @@ from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords, takes
 from firstlight.data.tables import PromptBatch, StreamTable
 from firstlight.data.windows import (
+    ContinuedText,
+    ContinuedWindows,
     EveryWindow,
     RandomWindows,
     ShuffledDocuments,
@@ -50,6 +52,7 @@ class StreamData(TableData):
     tokenizer: TextTokenizer
     separator_id: int | None = None
     reader: Any = None  # the tokenizer of a trained network that reads this data
+    stateful_window: int | None = None  # as in `CharacterOptions`
     table: StreamTable
 
     def open(self) -> None:
@@ -69,6 +72,8 @@ class StreamData(TableData):
             self._documents["train"] = self._documents["train"][: self.options.max_train_rows]
         if stage == "fit":
             self._check_lengths()
+        if self.stateful_window and self.share.get("world_size", 1) > 1:
+            raise UserError(f"data.stateful_window={self.stateful_window} requires one process; set trainer.devices=1")
 
     def stream(self, split: str | None = None) -> Stream:
         """Return the positions of the tokens of a split in the table. None returns those of all splits in order."""
@@ -112,11 +117,15 @@ class StreamData(TableData):
         options, documents = self.options, self._documents["train"]
         offsets = self.corpus.ids.offsets
         sizes = (options.context_length, options.batch_size, options.seed)
-        batches: RandomWindows | ShuffledDocuments
+        batches: RandomWindows | ShuffledDocuments | ContinuedWindows
         if self.separator_id is None:
             batches = RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
         else:
             batches = ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
+        if self.stateful_window:
+            text = self.stream("train")
+            streams = batches.joined if isinstance(batches, ShuffledDocuments) else lambda _: text
+            batches = ContinuedWindows(streams, self.stateful_window, options.batch_size)
         return self.training_loader(Windows(), batches)
 
     def predict_dataloader(self) -> TableLoader:
@@ -146,9 +155,14 @@ class StreamData(TableData):
     def split_loader(self, split: str) -> TableLoader:
         """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
         self.ensure_setup()
-        options = self.options
-        batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
-        return self.table_loader(Windows(), batches)
+        return self.text_loader(self.stream(split))
+
+    def text_loader(self, stream: Stream) -> TableLoader:
+        """Return a loader of all windows of a stream, which do not overlap."""
+        length, size = self.options.context_length, self.options.evaluation_batch_size
+        if self.stateful_window:  # with a state, the length of a window changes the speed and not the results
+            return self.table_loader(Windows(), ContinuedText(stream, length * size, batch_size=1))
+        return self.table_loader(Windows(), EveryWindow(stream, length, size, **self.share))
 
     @property
     def _separator(self) -> int:
@@ -166,12 +180,13 @@ class StreamData(TableData):
 
     def _check_lengths(self) -> None:
         """Raise UserError unless training has a window and validation has a token to predict."""
-        needed = self.options.context_length + 1
+        options, key, needed = self.options, "context_length", self.options.context_length + 1
+        if self.stateful_window:
+            key, needed = "data.batch_size", self.stateful_window * options.batch_size + 1
         if (tokens := self._num_tokens("train")) < needed:
-            raise UserError(
-                f"{self.source.where}: the training part has {tokens} tokens, but context_length="
-                f"{self.options.context_length} requires {needed}; use more text or a smaller context_length"
-            )
+            value = options.batch_size if self.stateful_window else options.context_length
+            problem = f"the training part has {tokens} tokens, but {key}={value} requires {needed}"
+            raise UserError(f"{self.source.where}: {problem}; use more text or a smaller {key}")
         if not self.has_split("validation"):
             raise UserError(f"{self.source.where}: the text is too short for a validation part; use more text")
 
@@ -228,7 +243,7 @@ class CharacterData(StreamData):
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""
         if not hasattr(self, "corpus"):
             self.corpus = encode_text(self.source, self.options, self.reader)
-        self.tokenizer = self.corpus.tokenizer
+        self.tokenizer, self.stateful_window = self.corpus.tokenizer, self.options.stateful_window
         if self.options.preparation is Preparation.lines:
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
 

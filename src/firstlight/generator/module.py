@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from firstlight.data.tables import PromptBatch, TokenBatch, token_batch
 from firstlight.generator.data import StreamData
+from firstlight.generator.lstm import CarriedState
 from firstlight.generator.options import GeneratorConfig
 from firstlight.generator.writing import Writer
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
@@ -16,6 +17,8 @@ from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
 from firstlight.text.text_tokenizers import writer_of
+
+CARRIED = "carried_state"  # the key in a checkpoint
 
 
 class Generation(Training):
@@ -64,6 +67,7 @@ class Generation(Training):
     ) -> None:
         super().__init__(network, optimizer, schedule, loss=loss)
         self.writing = {} if writing is None else dict(writing)
+        self.carried = {is_training: CarriedState() for is_training in (True, False)}
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Return the logits, (batch, length, vocab_size). token_ids: (batch, length), int."""
@@ -75,12 +79,24 @@ class Generation(Training):
         The losses are in nats per token. The logits are (batch, length, vocab_size).
         """
         batch = token_batch(batch)
-        logits = self.network(batch.token_ids)
+        logits = self.carried[True].logits(self.network, batch)
         of_targets, targets = logits.flatten(0, 1), batch.targets.flatten()
         token_loss = F.cross_entropy(of_targets, targets)
         loss = token_loss if self.loss is None else mean_loss(self.loss, of_targets, targets)
         loss = self.distilled(loss, of_targets, batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Put the metadata into the checkpoint, and the state that the next windows of the training continue."""
+        super().on_save_checkpoint(checkpoint)
+        if self.carried[True].tensors is not None:
+            checkpoint[CARRIED] = self.carried[True].tensors
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Read the state that the next windows continue."""
+        state = checkpoint.get(CARRIED)
+        is_state = isinstance(state, tuple) and all(isinstance(each, Tensor) for each in state)
+        self.carried[True].tensors = state if is_state else None
 
     def predict_step(self, batch: PromptBatch) -> list[str]:
         """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
@@ -118,7 +134,7 @@ class Generation(Training):
     def measure(self, batch: TokenBatch) -> Measured:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
         batch = token_batch(batch)
-        logits = self.network(batch.token_ids)
+        logits = self.carried[False].logits(self.network, batch)
         losses = token_losses(logits, batch.targets)
         return Measured(
             {"loss": losses.mean(), "token_losses": losses, "predicted": logits.argmax(dim=2)}, batch.num_tokens

@@ -15,6 +15,7 @@ from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
+from firstlight.generator.lstm import CarriedState
 from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare, word_perplexity
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Writer, Writing, cut_note
@@ -165,6 +166,7 @@ class GeneratorRun(Run, Writer):
     def measure(
         self, data: StreamData, split: str, *, context_length: int | None = None, stride: int | None = None
     ) -> Measurement:
+        is_stateful = data.stateful_window is not None and context_length is None and stride is None
         context_length = self.seen(context_length)
         stream = data.stream() if split == WHOLE else data.stream(split)
         if len(stream) < 2:
@@ -177,21 +179,26 @@ class GeneratorRun(Run, Writer):
         counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
         bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
         metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
-        if stride == context_length:  # otherwise the first window has more new targets than the others
+        if stride == context_length and not is_stateful:  # otherwise a window may have another number of new targets
             metrics.append(last)
         if unknown_id is not None:
             metrics.append(UnknownShare(unknown_id))
 
-        def logits(batch: TokenBatch) -> Tensor:
-            return self.network(batch.token_ids)[:, -batch.targets.shape[1] :]
+        carried = CarriedState()
 
-        found = measure_tokens(self, _batches(data, stream, context_length, stride), metrics, logits)
+        def logits(batch: TokenBatch) -> Tensor:
+            return carried.logits(self.network, batch)[:, -batch.targets.shape[1] :]
+
+        batches = data.text_loader(stream) if is_stateful else _batches(data, stream, context_length, stride)
+        found = measure_tokens(self, batches, metrics, logits)
         if counts is not None and data.separator_id is None:
             text = decode(data.tokenizer, data.ids(stream)[1:].tolist())
             found |= word_perplexity(found["loss"], text, len(stream) - 1)
         num_predicted = len(losses.all())
         note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
-        if stride < context_length:
+        if is_stateful:
+            note = f"{num_predicted:,} tokens predicted, each from all tokens before it"
+        elif stride < context_length:
             first, least = min(context_length, num_predicted), context_length - stride + 1
             note = f"{num_predicted:,} tokens predicted, all but the first {first} from {least} tokens or more"
         return Measurement(
