@@ -40,9 +40,10 @@ class SeveralJobs(Launcher):
         self.given = hydra_context, config, task_function
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from firstlight.sweeps.launchers import jobs_at_a_time, run_in_workers, runner_of_jobs
+        from firstlight.sweeps.launchers import gpus_of, jobs_at_a_time, run_in_workers, runner_of_jobs
 
         execute, state = runner_of_jobs(), Singleton.get_state()  # Hydra imports every plugin at each start
         numbered = enumerate(job_overrides, start=initial_job_idx)
         jobs = [partial(execute, number, overrides, *self.given, state) for number, overrides in numbered]
-        return run_in_workers(jobs, jobs_at_a_time(self.given[1]))
+        config = self.given[1]
+        return run_in_workers(jobs, jobs_at_a_time(config), gpus_of(config))

@@ -231,7 +231,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "failed": (record(status="failed", reason="RunError: the\n loss"), "failed", "RunError: the loss"),
     "failed without reason": (record(status="failed"), "failed", "it failed and gives no reason"),
     "interrupted": (record(status="interrupted", steps=13), "interrupted", "it was interrupted after 13 steps"),
-    "killed": (record(status="running"), "incomplete", "killed while it ran"),
+    "killed": (record(status="running"), "interrupted", "killed while it ran"),
     "cut history": (cut("history.jsonl", -9), "incomplete", "history.jsonl: line 14, the last, is cut short"),
     "history that is none": (text("history.jsonl", '{"a": 1}\n'), "incomplete", "history.jsonl:1 has no step"),
     "endless step": (lines({"step": math.inf}), "incomplete", "history.jsonl:1 has no step"),
@@ -259,7 +259,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "lines of other metrics": (
         lines(*({"val/" + "x" * i: 0.5} for i in range(1001))),
-        *("incomplete", "history.jsonl: sets of metrics: 1,001 entries"),
+        *("incomplete", "history.jsonl: metrics: 1,001 entries"),
     ),
     "a sparse record": (sparse, "unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216"),
 }
@@ -307,7 +307,7 @@ def test_a_run_that_trains_now_is_running_and_not_killed(tmp_path: Path) -> None
         fcntl.flock(lock, fcntl.LOCK_EX)
         run = read(path)
         assert (run.status, run.why, run.is_counted) == ("running", "it is still running", False)
-    assert read(path).status == "incomplete"
+    assert read(path).status == "interrupted"
 
 
 @pytest.mark.parametrize(("age", "status"), [(5, "running"), (90, "unreadable")])

@@ -132,17 +132,15 @@ def test_a_run_on_generated_data_is_best_only_where_no_other_is(logs: Path, capl
 
 
 @pytest.mark.parametrize(
-    ("metric", "modes", "best", "warning"),
+    ("metric", "modes", "best"),
     [
-        ("val/loss", ("min", "max", "min"), "two", "loss: optimized_mode of the runs is contradictory; lower"),
-        ("val/loss", ("max", "max", "max"), "two", "loss: optimized_mode of the runs is contradictory; lower"),
-        ("val/score", ("min", "max", "min"), "one", "score: optimized_mode of the runs is contradictory; higher"),
-        ("val/score", ("min", "min", "min"), "two", ""),
-        ("val/loss", ("min", "min", "min"), "two", ""),
+        ("val/loss", ("max", "max", "max"), "two"),
+        ("val/score", ("min", "max", "min"), "one"),
+        ("val/score", ("min", "min", "min"), "two"),
     ],
 )
 def test_one_run_does_not_turn_the_direction_of_a_metric_round(
-    metric: str, modes: Sequence[str], best: str, warning: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    metric: str, modes: Sequence[str], best: str, tmp_path: Path
 ) -> None:
     def optimize(run: Path, mode: str, value: float) -> None:
         record = json.loads((run / "metrics.json").read_text())
@@ -153,8 +151,6 @@ def test_one_run_does_not_turn_the_direction_of_a_metric_round(
         optimize(add(tmp_path / "logs", name, "names", age=1), mode, value)
     optimize(add(tmp_path / "logs", "other", "stars", age=1), "max", 0.1)  # another task has other metrics
     assert find_run(f"best:{metric}:names", tmp_path / "logs").path.name == best
-    assert len(caplog.messages) == (1 if warning else 0)
-    assert warning in caplog.text
 
 
 def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixture) -> None:

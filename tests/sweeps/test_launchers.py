@@ -4,7 +4,6 @@ import os
 import re
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,42 +17,31 @@ from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_a
 from tests_support import Scripts
 
 
-@pytest.mark.parametrize(("visible", "names"), [("", ["0", "1"]), ("7,GPU-3", ["7", "GPU-3"])])
-@pytest.mark.parametrize("jobs_per_gpu", [1, 2])
+@pytest.mark.parametrize("visible", ["", "7,GPU-3"])
 def test_workers_share_the_gpus_evenly_and_keep_theirs(
-    visible: str, names: list[str], jobs_per_gpu: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visible: str, machine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers: list[list[Any]] = []  # the locks of each
-
-    def claimed(worker: list[Any]) -> str:
-        workers.append(worker)
-        monkeypatch.setattr(launchers, "CLAIMED", worker)
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        launchers.claim_gpu(tmp_path, 2, jobs_per_gpu)
-        return os.environ["CUDA_VISIBLE_DEVICES"]
-
-    assert [claimed([]) for _ in range(2 * jobs_per_gpu)] == names * jobs_per_gpu
-    with pytest.raises(RunError, match="use all 2 GPUs; run fewer jobs at a time"):
-        claimed([])
-    assert claimed(workers[1]) == visible, "its next job stays where it is"
-    workers[0].pop().close()  # as at the end of its process
-    assert claimed([]) == names[0]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpus = launchers.gpus_of(sweep_config(None, jobs_per_gpu=2))
+    assert gpus == (visible or "0,1").split(",")
+    seen: Any = partial(os.getenv, "CUDA_VISIBLE_DEVICES")
+    try:
+        assert launchers.run_in_workers([seen] * 4, 4, gpus) == [*gpus, *gpus]
+        assert sorted(launchers.run_in_workers([seen] * 4, 4, gpus)) == sorted([*gpus, *gpus])
+    finally:
+        launchers.end_workers()
 
 
 @pytest.mark.parametrize(("jobs_per_gpu", "shares"), [(1, []), (8, [0.9 / 8])])
 def test_each_of_several_jobs_has_its_share_of_the_memory(
-    jobs_per_gpu: int, shares: list[float], monkeypatch: pytest.MonkeyPatch
+    jobs_per_gpu: int, shares: list[float], machine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited: list[float] = []
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limited.append)
-    launchers.share_gpu_memory(jobs_per_gpu)
+    config = sweep_config(None, jobs_per_gpu=jobs_per_gpu)
+    launchers.use_share(config, config.hydra)
     assert limited == shares
-
-
-def test_where_there_is_no_gpu_none_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launchers, "CLAIMED", [])
-    launchers.claim_gpu(tmp_path, 0)
-    assert not list(tmp_path.iterdir())
+    assert config.threads is None
 
 
 def sweep_config(
@@ -131,10 +119,10 @@ def test_jobs_at_a_time_are_counted_as_joblib_does(machine: None) -> None:
 @pytest.mark.parametrize(
     ("config", "at_a_time", "plan", "threads"),
     [
-        (sweep_config(None, jobs_per_gpu=8), 16, "11 at a time, 8 on each of 2 GPUs", None),
-        (sweep_config(None, accelerator="cpu"), 5, "5 at a time with 1 thread each on 5 cores", 1),
-        (sweep_config(None, accelerator="cpu", threads=2), 5, "5 at a time with 2 threads each on 5 cores", 2),
-        (sweep_config(3, accelerator="cpu"), 3, "3 at a time on 5 cores", None),  # each uses its share of the cores
+        (sweep_config(None, jobs_per_gpu=8), 16, "11 at a time", None),
+        (sweep_config(None, accelerator="cpu"), 5, "5 at a time", 1),
+        (sweep_config(None, accelerator="cpu", threads=2), 5, "5 at a time", 2),
+        (sweep_config(3, accelerator="cpu"), 3, "3 at a time", None),  # each uses its share of the cores
         (sweep_config(None, launcher=ONE_BY_ONE), 2, "", None),
     ],
     ids=["gpus", "cores", "threads typed", "jobs typed", "one by one"],

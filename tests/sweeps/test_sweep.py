@@ -254,25 +254,20 @@ class LosesItsWorkers:
         self.first, self.second = first, second
 
     def launch(self, job_overrides: list[list[str]], initial_job_idx: int) -> Any:
-        self.first.folder.path.mkdir()
-        self.first.folder.write({"task": "stars", "status": "finished", "metrics": {"val/loss": 1.0}})
-        self.second.folder.path.mkdir()
-        self.second.folder.write({"task": "stars", "status": "running", "metrics": {}, "parameters": 7})
+        make_run(self.first.folder.path, "")
+        make_run(self.second.folder.path, "", status="running", parameters=7)
         raise RuntimeError("a worker was killed")
 
 
 def test_lost_jobs_have_failed_and_finished_jobs_stay(tmp_path: Path) -> None:
-    settings = dict.fromkeys(("dropout", "context_length", "seed", "optimized_metric"), 1)
-    config = OmegaConf.create({"hydra": {"runtime": {"choices": {"task": "stars", "model": "tiny"}}}, **settings})
-    jobs = [Job((f"seed={n}",), (f"seed={n}",), RunFolder(tmp_path / f"seed-{n}"), config) for n in (1, 2, 3)]
-    runner = Runner(config, tmp_path, lambda _: LosesItsWorkers(*jobs[:2]))  # type: ignore[arg-type, return-value]
+    jobs = jobs_in(tmp_path, "seed-1", "seed-2", "seed-3")
+    runner = Runner(OmegaConf.create(), tmp_path, lambda _: LosesItsWorkers(*jobs[:2]))  # type: ignore[arg-type, return-value]
     runner.run(jobs, 0)
     assert list(runner.errors) == [tmp_path / "seed-2", tmp_path / "seed-3"]
-    assert [job.status for job in jobs] == ["finished", "failed", "failed"]
-    begun, record = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("seed-2", "seed-3"))
+    assert [job.status for job in jobs] == ["finished", "failed", "waiting"]
+    begun = jobs[1].record()
     assert (begun["reason"], begun["parameters"]) == ("RuntimeError: a worker was killed", 7)
-    assert record["reason"] == "RuntimeError: a worker was killed"
-    assert record["overrides"] == ["seed=3"]
+    assert Progress(tmp_path, jobs, 3, runner.errors).counts([])["failed"] == 2
 
 
 def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts, finished: list[str]) -> None:

@@ -1,7 +1,5 @@
 """A list of runs on the terminal, the newest first."""
 
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,8 +33,8 @@ class RunsOptions:
     task: str | None = None
     """Only runs of this task, such as names."""
     status: Literal["finished", "running", "interrupted", "pruned", "failed", "incomplete", "unreadable"] | None = None
-    """Only runs with this status. pruned: stopped by the pruner of a search; incomplete: killed, or a file is damaged;
-    unreadable: metrics.json is damaged, or a version before 0.3 wrote it; the report says which."""
+    """Only runs with this status. interrupted: also killed; pruned: stopped by the pruner of a search; incomplete: a
+    file is damaged; unreadable: metrics.json is damaged, or a version before 0.3 wrote it; the report says which."""
     all: bool = False
     """List all runs instead of the newest 20."""
 
@@ -51,7 +49,7 @@ def main() -> None:
         refuse_task(options, folders)
         say(f"no run below {options.folder} has status={options.status}")
         return
-    for line in lines(rows, shutil.get_terminal_size().columns if sys.stdout.isatty() else None):
+    for line in lines(rows):
         say(line)
     if next(found, None) is not None:
         note(f"these are the newest {len(rows)} runs; --all lists all")
@@ -89,21 +87,12 @@ def row_of(run: Run, when: float) -> Row:
     return (written, shown(run.task), model, score, run.status, run.folder)
 
 
-def lines(rows: Sequence[Row], width: int | None) -> Iterator[str]:
-    """Yield the lines of the list: a line for each run, or where the width is too small its folder on a second line.
-
-    width: of the terminal; None where the output goes into a file or a pipe.
-    """
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of the list: the headers, then a line for each run."""
     table = [HEADERS, *rows]
     widths = [max(len(row[column]) for row in table) for column in range(len(HEADERS))]
-    one_line = width is None or sum(widths) + 2 * (len(HEADERS) - 1) <= width
     for row in table:
-        *cells, folder = (cell.ljust(length) for cell, length in zip(row, widths, strict=True))
-        if one_line:
-            yield "  ".join((*cells, folder)).rstrip()
-        else:
-            yield "  ".join(cells).rstrip()
-            yield f"  {folder}".rstrip()
+        yield "  ".join(cell.ljust(length) for cell, length in zip(row, widths, strict=True)).rstrip()
 
 
 def refuse_task(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> None:

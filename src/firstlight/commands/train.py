@@ -217,22 +217,8 @@ def train_job(config: DictConfig) -> float | None:
             check(config)
         refuse_folder(config, folder)
         if is_beside_others:
-            _use_share(config, folder.parent)
+            launchers.use_share(config, hydra_config)
         return train_run(config, started_at)
-
-
-def _use_share(config: DictConfig, folder: Path) -> None:
-    """Take the share of a job that runs at the same time as others: of the GPUs, or of the cores.
-
-    folder: of the sweep.
-    """
-    hydra_config = HydraConfig.get()
-    whole: Any = OmegaConf.merge({"hydra": hydra_config}, config)
-    config.threads = launchers.threads_of_jobs(whole)
-    per_gpu = hydra_config.launcher.jobs_per_gpu
-    launchers.claim_gpu(folder, count := launchers.num_gpus(config), per_gpu)
-    if count:
-        launchers.share_gpu_memory(per_gpu)
 
 
 def refuse_interpolation(folder: Path) -> None:

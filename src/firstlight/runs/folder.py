@@ -1,7 +1,6 @@
 """A run's folder and the files in it. Imports nothing heavy."""
 
 import json
-import logging
 import math
 import os
 import re
@@ -17,8 +16,6 @@ from firstlight.files import locks
 from firstlight.files.atomic import leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
-
-log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
@@ -38,22 +35,16 @@ def lower_is_better(metric: str) -> bool:
 def direction(optimized: Iterable[tuple[str | None, str | None]]) -> Callable[[str], bool]:
     """Return a function that returns whether lower values of a metric are better.
 
-    optimized: `optimized_metric` and `optimized_mode` of some runs. A mode applies to its metric in every split. Other
-    metrics have the direction that their names imply. So have metrics with both modes, and losses that a run maximizes;
-    a warning reports them.
+    optimized: `optimized_metric` and `optimized_mode` of some runs. Lower values are better of losses and similar
+    metrics, and of those that all these runs minimize, in every split.
     """
     modes: dict[str, set[str]] = {}
     for metric, mode in optimized:
         if metric and mode in ("min", "max"):
-            implied = {"min"} if lower_is_better(metric) else set[str]()
-            modes.setdefault(metric.rpartition("/")[2], implied).add(mode)
-    for name in [name for name, found in modes.items() if len(found) > 1]:
-        better = "lower" if lower_is_better(name) else "higher"
-        log.warning("%s: optimized_mode of the runs is contradictory; %s values are taken as better", name, better)
+            modes.setdefault(metric.rpartition("/")[2], set()).add(mode)
 
     def falls(metric: str) -> bool:
-        found = modes.get(metric.rpartition("/")[2], set())
-        return found == {"min"} if len(found) == 1 else lower_is_better(metric)
+        return lower_is_better(metric) or modes.get(metric.rpartition("/")[2]) == {"min"}
 
     return falls
 
@@ -169,9 +160,12 @@ def read_history(path: Path) -> list[dict[str, Any]]:
 
     Raises UserError, with the number of the line, for a line that is not a JSON object with a step and seconds.
     """
-    if not path.exists():
-        return []
-    lines = regular(path).read_bytes().splitlines(keepends=True)
+    return parsed_history(path, regular(path).read_bytes()) if path.exists() else []
+
+
+def parsed_history(path: Path, content: bytes) -> list[dict[str, Any]]:
+    """Return the complete lines of a history with this content, as `read_history` does."""
+    lines = content.splitlines(keepends=True)
     return [_line(path, i, line) for i, line in enumerate(lines, 1) if line.endswith(b"\n") and line.strip()]
 
 

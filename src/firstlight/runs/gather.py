@@ -16,17 +16,16 @@ from typing import Any
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.invocation import invocation
-from firstlight.runs.folder import MOMENT, RunFolder, read_history
+from firstlight.runs.folder import MOMENT, RunFolder, parsed_history
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
 from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.trials import MAXIMIZE, MINIMIZE
 from firstlight.spelling import QUOTING
 
 POINTS_PER_CURVE = 200
-IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters of a sample or a reason
 MOST_ENTRIES, MOST_CHARACTERS = 1_000, 50_000  # of the metrics or overrides of a run
-MOST_BYTES = 2**28  # of a history or a confusion matrix
+MOST_BYTES = 2**26  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 NUMBERS = {  # fields of a run that are values of the record, and their types
@@ -81,10 +80,10 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
         case "failed" | "pruned" as status:
             unknown = "it failed and gives no reason" if status == "failed" else "a pruner stopped it"
             return status, " ".join(str(record.get("reason") or unknown)[:LONGEST_TEXT].split())
-        case "interrupted" if record["status"] == "running":
-            return INCOMPLETE, "it was killed while it ran: its record says running, and no process trains it"
         case "interrupted":
-            return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
+            killed = "it was killed while it ran: its record says running, and no process trains it"
+            stopped = f"it was interrupted after {record.get('steps') or 0} steps"
+            return "interrupted", killed if record["status"] == "running" else stopped
         case "running":
             return "running", "it is still running"
     return UNREADABLE, f"metrics.json: status={record['status']!r} is not the status of a run"
@@ -215,39 +214,23 @@ def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[s
     """
     try:
         content = regular(path, MOST_BYTES).read_bytes()
+        curves = curves_of(parsed_history(path, content), most)
     except FileNotFoundError:
         return {}, []  # the record is complete without a history
-    except OSError as error:
+    except (OSError, UserError) as error:
         return {}, [str(error)]
+    except (TypeError, ValueError, OverflowError) as error:
+        return {}, [f"{path.name}: a metric is not a number ({error})"]
     if not content.strip():
         return {}, [f"{path.name} is empty"] if must_have_lines else []
-    lines = content.splitlines()
-    damages = [] if content.endswith(b"\n") else [f"{path.name}: line {len(lines)}, the last, is cut short"]
-    try:
-        return curves_of(_parsed(lines[: -1 if damages else None], most), most), damages
-    except UserError as error:
-        return {}, [str(error)]
-    except (TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
-        try:
-            read_history(path)  # names the broken line
-        except UserError as broken:
-            return {}, [str(broken)]
-        return {}, [f"{path.name}: a metric is not a number ({error})"]
-
-
-def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
-    """Return at most so many parsed lines for each set of metrics. To parse a complete long history takes seconds."""
-    alike: dict[bytes, list[bytes]] = {}
-    for line in filter(bytes.strip, lines):
-        alike.setdefault(line.translate(None, IN_NUMBERS), []).append(line)
-    sets = checked("history.jsonl: sets of metrics", alike, dict).values()
-    return [line for same in sets for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
+    last = len(content.splitlines())
+    return curves, [] if content.endswith(b"\n") else [f"{path.name}: line {last}, the last, is cut short"]
 
 
 def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
     """Return a curve of at most so many points for each metric.
 
-    Raises TypeError, KeyError, ValueError or OverflowError for a line that is not from a history.
+    Raises TypeError, ValueError or OverflowError for a metric that is not a number.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for line in sorted(lines, key=lambda line: (int(line["step"]), float(line["seconds"]))):

@@ -32,8 +32,6 @@ FIXED_OF_TRAINER = (
     *("limit_train_batches", "devices", "num_nodes"),
 )
 CALLBACKS_THAT_TRAIN = ("learning_rate_finder",)  # callbacks that change the training, and are a part of a run
-# Callbacks that only print; finished runs may differ in them.
-CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
 
 
 def run_key(config: DictConfig) -> str:

@@ -27,7 +27,7 @@ LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "
 
 
 def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
-    """Return the content of metrics.json of a running run, with None for what is not known yet.
+    """Return the record of a run that starts now, the content of its metrics.json. A value that is not known is None.
 
     A resumed run keeps the seconds of its earlier parts.
     """

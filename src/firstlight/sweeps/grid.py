@@ -12,7 +12,6 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
-from firstlight.runs import identity
 from firstlight.runs.folder import SWEEP_FILE, locked, refuse_links
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
 from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, plan_of
@@ -112,16 +111,9 @@ class Runner:
                 traceback.print_exception(error, file=file)
             reason = f"{reason}; the traceback is in {output}"
         log.error("%s failed: %s", job.name, reason)
-        record = job.record() or self._begun(job)
-        if record["status"] == "running" and not job.folder.is_locked():  # its process could not write it
+        record = job.record()
+        if record.get("status") == "running" and not job.folder.is_locked():  # its process could not write the reason
             job.folder.write(record | {"status": "failed", "reason": explained(error)})
-
-    @staticmethod
-    def _begun(job: Job) -> dict[str, Any]:
-        """Return the record of a job that failed before it could write one."""
-        overrides = [each for each in job.overrides if not each.startswith("hydra.")]
-        described = identity.description(job.config, job.config.hydra.runtime.choices)
-        return {**described, "overrides": overrides, "status": "running", "metrics": {}}
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""

@@ -5,15 +5,12 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from importlib.util import find_spec
-from itertools import product
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple
 
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
-from firstlight.files import locks
 from firstlight.invocation import install_command
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -21,8 +18,6 @@ PARALLEL = "hydra_plugins.several_jobs.SeveralJobs"
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
-IDLE: list[Any] = []  # worker processes; they keep what they have imported for the next jobs
-CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
 
 
 def is_one_by_one(config: DictConfig) -> bool:
@@ -76,15 +71,7 @@ def threads_of_jobs(config: DictConfig) -> int | None:
 
 def plan_of(config: DictConfig, num_jobs: int) -> str:
     """Return how many of some jobs run at a time, in words; "" if they do not run in parallel on this machine."""
-    if not is_parallel(config.hydra):
-        return ""
-    at_a_time = min(num_jobs, jobs_at_a_time(config))
-    if count := num_gpus(config):
-        each = min(config.hydra.launcher.jobs_per_gpu, at_a_time)
-        return f"{at_a_time} at a time, {each} on each of {count} GPU{'s' if count > 1 else ''}"
-    threads = threads_of_jobs(config)
-    shown = "" if threads is None else f" with {threads} thread{'s' if threads > 1 else ''} each"
-    return f"{at_a_time} at a time{shown} on {usable_cores()} cores"
+    return f"{min(num_jobs, jobs_at_a_time(config))} at a time" if is_parallel(config.hydra) else ""
 
 
 def check_gpus(config: DictConfig) -> None:
@@ -110,33 +97,23 @@ def check_gpus(config: DictConfig) -> None:
         )
 
 
-def claim_gpu(folder: Path, count: int, jobs_per_gpu: int = 1) -> None:
-    """Make a GPU with a free place the only one that this process sees.
+def gpus_of(config: DictConfig) -> list[str]:
+    """Return the GPUs that the jobs share, by their names in CUDA_VISIBLE_DEVICES."""
+    count, visible = num_gpus(config), os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[:count] if visible else [str(number) for number in range(count)]
 
-    A worker uses the same GPU for all its jobs. Call this function before CUDA is initialized.
 
-    folder: of the sweep; count: the number of GPUs of the machine; jobs_per_gpu: the number of places of a GPU.
+def use_share(config: DictConfig, hydra_config: Any) -> None:
+    """Limit this process to the share of a job that runs next to others: of the memory of its GPU, or of the cores.
+
+    hydra_config: the node `hydra`.
     """
-    if CLAIMED or count == 0:
-        return
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",") if visible else [str(number) for number in range(count)]
-    for place, name in product(range(jobs_per_gpu), names):
-        lock = locks.take(folder / f".gpu-{name}-{place}.lock")
-        if lock is None:
-            continue
-        os.environ["CUDA_VISIBLE_DEVICES"] = name
-        CLAIMED.append(lock)  # the lock lasts as long as this process
-        return
-    raise RunError(f"other jobs of {folder} use all {count} GPUs; run fewer jobs at a time")
-
-
-def share_gpu_memory(jobs_per_gpu: int) -> None:
-    """Limit the GPU memory of this process to its share. Call this function after `claim_gpu`."""
-    if jobs_per_gpu > 1:
+    whole: Any = OmegaConf.merge({"hydra": hydra_config}, config)
+    config.threads = threads_of_jobs(whole)
+    if hydra_config.launcher.jobs_per_gpu > 1 and num_gpus(config):
         import torch
 
-        torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / jobs_per_gpu)
+        torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / hydra_config.launcher.jobs_per_gpu)
 
 
 def runner_of_jobs() -> Callable[..., JobReturn]:
@@ -148,21 +125,44 @@ def runner_of_jobs() -> Callable[..., JobReturn]:
     return execute_job
 
 
-def run_in_workers(jobs: Sequence[Callable[[], JobReturn]], at_a_time: int) -> list[JobReturn]:
+class Worker(NamedTuple):
+    """A worker process, which keeps what it has imported for its next jobs.
+
+    pool: a separate pool of joblib, because a pool ends all its workers if one of them is killed; gpu: the name in
+    CUDA_VISIBLE_DEVICES of the only GPU that the process sees; None if the jobs use no GPU.
+    """
+
+    pool: Any
+    gpu: str | None
+
+
+IDLE: list[Worker] = []  # the workers that wait for a job
+
+
+def run_in_workers(
+    jobs: Sequence[Callable[[], JobReturn]], at_a_time: int, gpus: Sequence[str] = ()
+) -> list[JobReturn]:
     """Run jobs in worker processes, and return their results. A killed worker loses only its job, which has failed.
 
-    Each worker is a separate pool of joblib, because a pool ends all its workers if one of them is killed.
+    gpus: the GPUs that the workers share evenly.
     """
     from joblib.externals.loky import ProcessPoolExecutor
     from joblib.parallel import BACKENDS
 
     share_of_cores = BACKENDS["loky"]()._prepare_worker_env(at_a_time)
-    results, running = dict[int, JobReturn](), dict[Future[JobReturn], tuple[int, Any]]()
+    results, running = dict[int, JobReturn](), dict[Future[JobReturn], tuple[int, Worker]]()
+
+    def started() -> Worker:
+        used = [worker.gpu for _, worker in running.values()]
+        gpu = min(gpus, key=used.count, default=None)
+        own = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+        return Worker(ProcessPoolExecutor(1, env=share_of_cores | own), gpu)
+
     try:
         while len(results) < len(jobs):
             while len(running) < at_a_time and (number := len(results) + len(running)) < len(jobs):
-                worker = IDLE.pop() if IDLE else ProcessPoolExecutor(1, env=share_of_cores)
-                running[worker.submit(jobs[number])] = number, worker
+                worker = IDLE.pop() if IDLE else started()
+                running[worker.pool.submit(jobs[number])] = number, worker
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 number, worker = running.pop(future)
                 try:
@@ -175,12 +175,12 @@ def run_in_workers(jobs: Sequence[Callable[[], JobReturn]], at_a_time: int) -> l
                     results[number] = JobReturn(status=JobStatus.FAILED, _return_value=lost)
     except BaseException:
         for _, worker in running.values():
-            worker.shutdown(kill_workers=True)
+            worker.pool.shutdown(kill_workers=True)
         raise
     return [results[number] for number in range(len(jobs))]
 
 
 def end_workers() -> None:
-    """End the idle worker processes, which keep their GPU memory and their place on a GPU."""
+    """End the idle worker processes, which keep their GPU memory."""
     while IDLE:
-        IDLE.pop().shutdown(wait=True)
+        IDLE.pop().pool.shutdown(wait=True)
