@@ -68,7 +68,7 @@ def test_the_order_of_the_answers_does_not_change_their_probabilities(home: tupl
     assert len({round(share, 4) for share in first.probabilities.values()}) == 3
     alone = run.predict(("A man.", context, *answers))  # the context in two texts, as in the training
     assert alone == run.predict((f"A man. {context}", *answers))
-    with pytest.raises(UserError, match=r"chooses among 3 answers to a context, but .* has 3 texts; give a tuple"):
+    with pytest.raises(UserError, match=r"chooses among 3 answers .* a row has the texts .*; give a tuple"):
         run.predict((context, *answers[:2]))
 
 
@@ -102,7 +102,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
     for columns, message in {
         "a,b": "--data.choice-columns a,b: the run chooses among 3 answers; name as many columns",
         "a,b,nothing": "other.jsonl:1: the column 'nothing' does not exist; the columns are q, r, a, b, c, right; "
-        "set --data.choice-columns, as in",
+        "set --data.choice-columns",
     }.items():
         done = scripts.run(*asked, "--data.choice-columns", columns)
         assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr

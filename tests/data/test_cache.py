@@ -11,9 +11,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from firstlight.data import cache, hub, sources
@@ -68,15 +70,7 @@ def download(cache_dir: Path) -> None:
 CACHES = [fill_reviews, fill_pairs, fill_text, fill_hub, download]
 
 
-class Table:
-    """One split of a data set with the interface of `datasets`."""
-
-    @staticmethod
-    def to_parquet(file: Any) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        parquet.write_table(pa.Table.from_pylist(ROWS * 100), file)
+TABLE = SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(ROWS * 100)))  # a split of `datasets`
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +78,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the network, use few names and do not wait for the disk, so that the tests are fast."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
-    monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
+    monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": TABLE, "test": TABLE})
     monkeypatch.setattr(corpus, "_fetch", lambda _: WORDS.encode())
     rows = list(map(json.dumps, ROWS))
     monkeypatch.setattr(sources, "read_sample", lambda path: rows if ".jsonl" in path.name else WORDS.split())
@@ -241,10 +235,10 @@ def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_parquet_that_does_not_fit_keeps_the_reason() -> None:
-    """A Python file whose write fails may make pyarrow abort the process."""
+def test_parquet_that_does_not_fit_keeps_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "train.parquet").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left") as error:
-        hub.write_parquet(Table, Path("/dev/full"))
+        hub._download("own/data", "5eed", tmp_path)
     assert error.value.errno == errno.ENOSPC
 
 

@@ -20,7 +20,7 @@ def test_each_answer_is_a_pair_with_the_joined_context() -> None:
 
 @pytest.mark.parametrize("text", ["one", "a ||| b ||| c", ("a", "b", "c"), tuple("abcdef"), (1, 2, 3, 4)])
 def test_another_number_of_texts_is_one_line(text: str | tuple[str, ...]) -> None:
-    with pytest.raises(UserError, match=r"^the network chooses among 3 answers to a context, but .* has \d texts?; "):
+    with pytest.raises(UserError, match=r"^the network chooses among 3 answers .*, but a row has the texts .*; "):
         list(TWO_OF_THREE.pairs([text]))
 
 

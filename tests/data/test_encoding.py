@@ -91,18 +91,10 @@ def test_classes_are_learned_from_words_and_from_numbers(write, folder, values):
     assert [encoded.label_names[label] for label in encoded.labels] == list(map(str, values)) * 5
 
 
-@pytest.mark.parametrize(
-    ("row", "remedy"),
-    [
-        ({"text": "tea", "stars": 4}, "are text, stars; set data.label_column, as in data.label_column=stars"),
-        ({"text": "tea", "1 to 5, stars": 4}, "as in \"data.label_column='1 to 5, stars'\""),
-        ({"text": "tea", "Labels": 4, "stars": 4}, "as in data.label_column=Labels"),
-        ({"id": 1, "Body": "tea", "label": 4}, "; set data.text_column, as in data.text_column=Body"),
-    ],
-)
-def test_a_missing_column_is_answered_with_the_option_to_set(write, folder, row, remedy):
-    write(train=[row])
-    with pytest.raises(UserError, match=f"train.jsonl:1: .*{remedy}$"):
+@pytest.mark.parametrize(("present", "missing"), [("text", "label_column"), ("label", "text_column")])
+def test_a_missing_column_is_answered_with_the_option_to_set(write, folder, present, missing):
+    write(train=[{"id": 1, present: "tea"}])
+    with pytest.raises(UserError, match=f"jsonl:1: .* the columns are id, {present}; set data.{missing}$"):
         encode_folder(folder)
 
 

@@ -145,7 +145,7 @@ def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], cap
     assert run.predict(f"{long} good").probabilities == expected.probabilities
     assert len(list(run.predict_many(iter([long, f"{long} bad", "good", f"{long} good"])))) == 4
     assert caplog.messages == [
-        "1 of 1 texts is longer than the context of 23 tokens and was cut",
+        "1 of 1 texts are longer than the context of 23 tokens and were cut",
         "2 of 4 texts are longer than the context of 23 tokens and were cut",
     ]
 

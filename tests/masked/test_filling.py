@@ -76,7 +76,7 @@ def test_a_text_longer_than_the_context_is_cut_unless_a_mask_is_cut_off(tokenize
         message = r"^text 2 has 8 tokens, but only context_length=7 of them are read, and a \[MASK\] is cut off"
         with pytest.raises(UserError, match=message):
             fill_in(network, tokenizer, ["a [MASK]", " ".join(words)], truncation=truncation)
-    assert "longer than the context of 7 tokens and was cut" in caplog.text
+    assert "longer than the context of 7 tokens and were cut" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -187,8 +187,8 @@ def test_sentences_beyond_the_context_are_cut_and_counted(
     assert caplog.messages == []
     assert list(loaded.translate_many([TEXT, "", TOO_LONG, TEXT])) == fitting
     assert loaded.translate(TOO_LONG) == fitting[2]
-    assert [message.partition(" longer")[0] for message in caplog.messages] == ["1 of 4 texts is", "1 of 1 texts is"]
-    assert caplog.messages[0].endswith("longer than the context of 31 tokens and was cut")
+    assert [message.partition(" longer")[0] for message in caplog.messages] == ["1 of 4 texts are", "1 of 1 texts are"]
+    assert caplog.messages[0].endswith("longer than the context of 31 tokens and were cut")
 
 
 def test_cross_attention_is_one_distribution_over_the_source_for_each_written_token(translator: Trained) -> None:

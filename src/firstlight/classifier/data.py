@@ -24,10 +24,9 @@ from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, al
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords, takes
-from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
-from firstlight.kind.token_metrics import count_cuts
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json

@@ -22,6 +22,7 @@ from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
 from firstlight.data.sources import hash_of
+from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.figures import (
     confusion_table,
@@ -34,7 +35,6 @@ from firstlight.figures.style import mark_sample
 from firstlight.files.row_writer import row_writer, write_rows
 from firstlight.files.rows import dataset_files
 from firstlight.kind.kind import Measurement
-from firstlight.kind.token_metrics import count_cuts
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.predictions import write_predictions
 

@@ -17,7 +17,7 @@ from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
 from firstlight.data.options import Truncation
-from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
+from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
@@ -102,13 +102,12 @@ class ClassifierRun(PredictingRun):
 
         >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
         """
-        cuts = Cuts(self.config["context_length"])
+        lengths: list[int] = []
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             ids = self.encode(chunk)
-            lengths = longest(by_row(ids.lengths, self.choices))
-            cuts.count(lengths)
+            lengths += longest(by_row(ids.lengths, self.choices)).tolist()
             yield from predictions(probabilities(self.logits(ids)), self.class_names)
-        cuts.warn()
+        count_cuts(np.array(lengths), self.config["context_length"])
 
     def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
         """Return the probabilities of the classes for some texts: (texts, classes), float32. Each row sums to 1.

@@ -46,8 +46,8 @@ class EndlessBatches(Sampler[np.ndarray]):
     defines the batches of a pass, or each batch.
     """
 
-    def __init__(self, batch_size: int, seed: int, rank: int, world_size: int) -> None:
-        """batch_size: the size of the batch of one process."""
+    def __init__(self, batch_size: int, seed: int, *, rank: int = 0, world_size: int = 1) -> None:
+        """batch_size: the size of the batch of one process; rank, world_size: the share of this process."""
         self.batch_size, self.seed = batch_size * world_size, seed
         self.rank, self.world_size = rank, world_size
         self.start = 0
@@ -86,11 +86,10 @@ class TrainingBatches(EndlessBatches):
         *,
         lengths: np.ndarray | None = None,
         weights: np.ndarray | None = None,
-        rank: int = 0,
-        world_size: int = 1,
+        **share: int,
     ) -> None:
         """rows: (n,) row numbers; lengths: (n,), to batch rows of similar length; weights: (n,), to draw rows with."""
-        super().__init__(batch_size, seed, rank, world_size)
+        super().__init__(batch_size, seed, **share)
         self.rows, self.lengths, self.weights = rows, lengths, weights
 
     def __len__(self) -> int:
@@ -127,19 +126,10 @@ class LengthBatches(EndlessBatches):
     choice among rows of equal length and the order of the batches depend on (seed, pass).
     """
 
-    def __init__(
-        self,
-        rows: np.ndarray,
-        lengths: np.ndarray,
-        batch_tokens: int,
-        seed: int,
-        *,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
+    def __init__(self, rows: np.ndarray, lengths: np.ndarray, batch_tokens: int, seed: int, **share: int) -> None:
         """rows: (n,) row numbers; lengths: (n,) their numbers of tokens; batch_tokens: the limit of one process."""
-        super().__init__(batch_tokens, seed, rank, world_size)
-        self.batch_tokens = batch_tokens * world_size  # the limit of all processes together
+        super().__init__(batch_tokens, seed, **share)
+        self.batch_tokens = self.batch_size  # the limit of all processes together
         self.rows, self.lengths = rows, lengths
         self._cuts = self._cut(self._padded(np.sort(lengths)))
 

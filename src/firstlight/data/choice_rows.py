@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
@@ -58,10 +59,5 @@ class ChoiceRows:
         form = f"write a context and {self.num_choices} answers with {PAIR_SEPARATOR} between them"
         if not isinstance(text, str):
             form = f"give a tuple of a context and {self.num_choices} answers"
-        quoted = repr(text)
-        if len(quoted) > LONGEST_QUOTE:
-            quoted = quoted[: LONGEST_QUOTE - 1] + "…"
-        raise UserError(
-            f"the network chooses among {self.num_choices} answers to a context, but {quoted} has {len(parts)} "
-            f"text{'s' if len(parts) != 1 else ''}; {form}"
-        )
+        problem = f"the network chooses among {self.num_choices} answers to a context, but a row has"
+        raise UserError(f"{problem} the texts {shorten(repr(parts), LONGEST_QUOTE, placeholder='…')}; {form}")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.choices import nearest
 from firstlight.data import store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
@@ -18,7 +17,6 @@ from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
-from firstlight.spelling import quoted_option
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import (
@@ -30,10 +28,6 @@ from firstlight.text.tokenizers import (
 )
 
 VERSION = 4  # increase it when the encoding changes, so that the cache is not reused
-USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is missing
-    "text_column": ("text", "review", "review_body", "body", "content", "comment", "sentence"),
-    "label_column": ("label", "labels", "stars", "star", "rating", "score", "sentiment", "class", "category", "target"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,18 +194,7 @@ def rows_of_columns(
                     raise UserError(f"{place}: column {column} holds {value!r}, not a text")
             yield row
     except MissingColumnError as error:
-        key = key_of_column[error.column]
-        free = [name for name in error.present if name not in columns]  # the others have a use already
-        if not free:
-            raise UserError(f"{error}; name data with this column") from None
-        near = {name.lower(): name for name in free}
-        usual = [name for name in near if name in USUAL_COLUMNS.get(key, ())]
-        likely = near[nearest(error.column.lower(), near) or next(iter([*usual, *near]))]
-        if isinstance(named[key], str):
-            example = quoted_option(f"data.{key}", likely)
-        else:
-            example = f"'data.{key}=[{','.join(likely if name == error.column else name for name in named[key])}]'"
-        raise UserError(f"{error}; set data.{key}, as in {example}") from None
+        raise UserError(f"{error}; set data.{key_of_column[error.column]}") from None
 
 
 def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:

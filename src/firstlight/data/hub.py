@@ -1,6 +1,5 @@
 """Data sets of the Hugging Face Hub, stored as Parquet files and read like a local folder."""
 
-import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -71,42 +70,15 @@ def _is_network_error(error: Exception) -> bool:
 
 def _download(dataset_id: str, revision: str, folder: Path) -> None:
     """Write each split as Parquet into a new folder of the cache."""
+    from pyarrow import parquet
+
     # A separate cache, because `datasets` uses an older revision from its own cache if a download fails.
     splits = _load_dataset(dataset_id, revision, folder.with_name("datasets"))
     known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
     if not known:
         raise UserError(f"{dataset_id} has no split train, validation or test; its splits are {', '.join(splits)}")
     for name, split in known.items():
-        write_parquet(split, folder / f"{name}.parquet")
-
-
-def write_parquet(split: Any, path: Path) -> None:
-    """Write a split of `datasets`. Raises OSError if the disk is full."""
-    with _Sink(path.open("wb", buffering=0)) as file:
-        split.to_parquet(file)
-    if file.error is not None:
-        raise file.error
-
-
-class _Sink(io.BufferedWriter):
-    """A file that stores the first error of a write, because pyarrow aborts the process if a write raises."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        """Write the data, or report success without writing after the first error."""
-        try:
-            return super().write(data) if self.error is None else len(data)
-        except OSError as error:
-            self.error = error
-            return len(data)
-
-    def close(self) -> None:
-        """Close the file and store the error of the last write."""
-        try:
-            super().close()
-        except OSError as error:
-            self.error = self.error or error
+        parquet.write_table(split.data.table, folder / f"{name}.parquet")  # to_parquet aborts Python on a full disk
 
 
 def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:

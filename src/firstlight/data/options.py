@@ -49,6 +49,10 @@ class Truncation(Enum):
     tail = "tail"
     head_tail = "head_tail"
 
+    def tokens_of_head(self, kept: Any) -> Any:
+        """Return how many of the tokens that are kept are the first ones of a longer text. kept: a number or array."""
+        return {"head": kept, "tail": 0 * kept, "head_tail": (kept + 1) // 2}[self.value]
+
 
 class Balance(Enum):
     """The treatment of classes of unequal size: none, class weights in the loss, or equal sampling."""

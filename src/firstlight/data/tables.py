@@ -1,7 +1,6 @@
 """Tables of encoded texts on one device, and the batches that they return."""
 
 import logging
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,30 +19,13 @@ from firstlight.text.tokenizers import PAD_ID
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class Cuts:
-    """Counter of the texts that are longer than the context.
-
-    context_length: the number of tokens that a network reads; num_texts: all texts; num_cut: the longer texts.
-    """
-
-    context_length: int
-    num_texts: int = 0
-    num_cut: int = 0
-
-    def count(self, lengths: NDArray[np.int64]) -> None:
-        """Count some texts. lengths: (texts,), their numbers of tokens."""
-        self.num_texts += len(lengths)
-        self.num_cut += int((lengths > self.context_length).sum())
-
-    def warn(self) -> None:
-        """Log a warning if a text was cut."""
-        if self.num_cut:
-            verbs = ("is", "was") if self.num_cut == 1 else ("are", "were")
-            log.warning(
-                "%d of %d texts %s longer than the context of %d tokens and %s cut",
-                *(self.num_cut, self.num_texts, verbs[0], self.context_length, verbs[1]),
-            )
+def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
+    """Return the number of texts that are longer than the context, and warn of them. lengths: (texts,) in tokens."""
+    count = int((lengths > context_length).sum())
+    if count:
+        message = "%d of %d texts are longer than the context of %d tokens and were cut"
+        log.warning(message, count, len(lengths), context_length)
+    return count
 
 
 IGNORED = -100  # the target of padding, which torch's cross entropy ignores
@@ -183,8 +165,7 @@ class TokenTable(torch.nn.Module):
         super().__init__()
         self.target_encoding = target_encoding
         self.context_length = context_length
-        heads = {Truncation.head: context_length, Truncation.tail: 0, Truncation.head_tail: (context_length + 1) // 2}
-        self.head = heads[truncation]  # the number of tokens of a longer text that are read before those left out
+        self.head = truncation.tokens_of_head(context_length)
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
         starts, lengths = (by_row(each, choices) for each in (ids.offsets[:-1].copy(), ids.lengths))

@@ -30,20 +30,10 @@ class Windows(Dataset[WindowBatch]):
 class RandomWindows(EndlessBatches):
     """Sampler of windows at random places (posts 2 and 4). Batch number b depends only on the seed and on b."""
 
-    def __init__(
-        self,
-        first: int,
-        length: int,
-        context_length: int,
-        batch_size: int,
-        seed: int,
-        *,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
+    def __init__(self, first: int, length: int, context_length: int, batch_size: int, seed: int, **share: int) -> None:
         """first: the position of the stream; length: its number of tokens, more than context_length."""
         assert length > context_length, f"{length} tokens for a context of {context_length}"
-        super().__init__(batch_size, seed, rank, world_size)
+        super().__init__(batch_size, seed, **share)
         self.first, self.num_starts = first, length - context_length
         self.steps = max(1, length // (context_length * self.batch_size))
         self.columns = np.arange(context_length + 1)
@@ -69,12 +59,10 @@ class ShuffledDocuments(EndlessBatches):
         context_length: int,
         batch_size: int,
         seed: int,
-        *,
-        rank: int = 0,
-        world_size: int = 1,
+        **share: int,
     ) -> None:
         """offsets: the starts of all documents; documents: (n,) those to use; separator: its position in the table."""
-        super().__init__(batch_size, seed, rank, world_size)
+        super().__init__(batch_size, seed, **share)
         self.offsets, self.documents, self.separator = offsets, documents, separator
         self.context_length = context_length
         tokens = int((offsets[documents + 1] - offsets[documents] + 1).sum()) + 1

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -23,7 +22,6 @@ SEPARATORS = (",", ";", "\t", "|")  # of columns, which are recognized in the he
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
 MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
-_VALUE = re.compile(r"[^\s,]|\Z")  # the beginning of a value of a JSON array
 
 SPLITS = {
     "train": "train",
@@ -36,15 +34,15 @@ SPLITS = {
 
 
 class MissingColumnError(UserError):
-    """Error if a file does not have a required column. column: its name; present: the columns of the file."""
+    """Error if a file does not have a required column. column: its name."""
 
-    def __init__(self, message: str, column: str = "", present: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, column: str = "") -> None:
         super().__init__(message)
-        self.column, self.present = column, present
+        self.column = column
 
 
 class Row(NamedTuple):
-    """A row and its position: the line on which it begins, or in Parquet the number of the row, both from 1."""
+    """A row and its position from 1: the line on which it begins, or its number in Parquet and in an array of JSON."""
 
     line: int
     values: dict[str, Any]
@@ -64,17 +62,19 @@ def read_rows(path: Path, columns: Sequence[str] = (), layout: Layout = Layout()
     error is raised before the first row if possible.
     """
     if os.path.isdir(path) and class_files(path):  # noqa: PTH112  (Path.is_dir raises OSError for a long name)
-        return _read_classes(path, columns, layout)
+        return _with_columns(path, _read_classes(path, layout), columns)
     check_file(path)
     read = READERS.get(ending_of(path), _read_text)
-    return _never_none(path, read(path, columns, layout))
+    rows = read(path, columns) if read is _read_parquet else read(path, layout)
+    return _with_columns(path, rows, columns)
 
 
-def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows. Raises UserError if there are none."""
+def _with_columns(path: Path, rows: Iterator[Row], columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows with some columns, or with all. Raises UserError for a missing column, and without rows."""
     row = None
     for row in rows:
-        yield row
+        check_columns(columns, row.values, f"{path}:{row.line}")
+        yield Row(row.line, {column: row.values[column] for column in columns}) if columns else row
     if row is None:
         problem = "has no rows" if path.stat().st_size else "is empty"
         raise UserError(f"{path}:1: the file {problem}; name a file with data")
@@ -85,14 +85,13 @@ def check_columns(wanted: Sequence[str], present: Collection[str], place: str) -
     for column in wanted:
         if column not in present:
             problem = f"{place}: the column {column!r} does not exist; the columns are {listed(present, most=20)}"
-            raise MissingColumnError(problem, column, list(present))
+            raise MissingColumnError(problem, column)
 
 
 # --- plain text ---
 
 
-def _read_text(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
-    check_columns(columns, [TEXT_COLUMN], f"{path}:1")
+def _read_text(path: Path, layout: Layout) -> Iterator[Row]:
     for line, text in read_lines(path, layout.encoding):
         yield Row(line, {TEXT_COLUMN: text.removesuffix("\n").removesuffix("\r")})
 
@@ -109,71 +108,55 @@ def text_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.txt")) if path.is_dir() else [path]
 
 
-def _read_classes(folder: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
-    check_columns(columns, [TEXT_COLUMN, LABEL_COLUMN], str(folder))
+def _read_classes(folder: Path, layout: Layout) -> Iterator[Row]:
     if (folder / UNLABELLED).is_dir():
         say_once(f"{folder}: the texts of {UNLABELLED} have no label and are left out")
     for number, file in enumerate(class_files(folder), start=1):
         text = "".join(line for _, line in read_lines(file, layout.encoding))
-        values = {TEXT_COLUMN: text, LABEL_COLUMN: file.parent.name}
-        yield Row(number, {column: values[column] for column in columns or values})
+        yield Row(number, {TEXT_COLUMN: text, LABEL_COLUMN: file.parent.name})
 
 
 # --- JSON, one object per line, or an array of objects ---
 
 
-def _read_json(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+def _read_json(path: Path, layout: Layout) -> Iterator[Row]:
     lines = (text for _, text in read_lines(path, layout.encoding) if text.strip())
     if not next(lines, "").lstrip().startswith("["):
-        yield from _read_json_lines(path, columns, layout)
+        yield from _read_json_lines(path, layout)
         return
-    text = "".join(line for _, line in read_lines(path, layout.encoding))
-    end = text.index("[") + 1
-    line, decoder = 1 + text.count("\n", 0, end), json.JSONDecoder()
-    while True:
-        begin = _VALUE.search(text, end).start()  # type: ignore[union-attr]  # \\Z matches too
-        line += text.count("\n", end, begin)
-        if text[begin : begin + 1] == "]":
-            return
-        try:
-            _, end = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError) as error:
-            place = f"{path}:{getattr(error, 'lineno', line)}"
-            raise UserError(f"{place}: the file is not a JSON array ({error}); correct it") from None
-        yield _row(path, line, _parse_object(text[begin:end], f"{path}:{line}"), columns)
-        line += text.count("\n", begin, end)
+    try:
+        values = json.loads("".join(line for _, line in read_lines(path, layout.encoding)))
+    except (ValueError, RecursionError) as error:
+        place = f"{path}:{getattr(error, 'lineno', 1)}"
+        raise UserError(f"{place}: the file is not a JSON array ({error}); correct it") from None
+    for number, value in enumerate(values, start=1):
+        yield Row(number, _object(value, f"{path}:{number}"))
 
 
-def _read_json_lines(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+def _read_json_lines(path: Path, layout: Layout) -> Iterator[Row]:
     for line, text in read_lines(path, layout.encoding):
         if text.strip():
-            yield _row(path, line, _parse_object(text, f"{path}:{line}"), columns)
-
-
-def _row(path: Path, line: int, values: dict[str, Any], columns: Sequence[str]) -> Row:
-    check_columns(columns, values, f"{path}:{line}")
-    return Row(line, {column: values[column] for column in columns or values})
+            yield Row(line, _parse_object(text, f"{path}:{line}"))
 
 
 def _parse_object(text: str, place: str) -> dict[str, Any]:
     """Return the JSON object of a text. Raises UserError if the text is not a JSON object."""
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"{error.msg} at column {error.colno}"
-    except (ValueError, RecursionError) as error:  # such as a number of 5,000 digits, or 5,000 brackets
-        problem = str(error)
-    else:
-        if isinstance(value, dict):
-            return value
-        problem = f"it is a {type(value).__name__}"
-    raise UserError(f"{place}: the line is not a JSON object ({problem}); write one object per line")
+        return _object(json.loads(text), place)
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, or 5,000 brackets
+        raise UserError(f"{place}: the line is not a JSON object ({error}); write one object per line") from None
+
+
+def _object(value: Any, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UserError(f"{place}: the row is not a JSON object, but a {type(value).__name__}; correct it")
+    return value
 
 
 # --- CSV and TSV ---
 
 
-def _read_delimited(path: Path, columns: Sequence[str], layout: Layout, delimiter: str) -> Iterator[Row]:
+def _read_delimited(path: Path, layout: Layout, delimiter: str) -> Iterator[Row]:
     header: list[str] = []
     delimiter = layout.separator or delimiter
     for line, fields in _records(path, delimiter, layout.encoding):
@@ -181,24 +164,18 @@ def _read_delimited(path: Path, columns: Sequence[str], layout: Layout, delimite
         if not header:
             header = fields
             other = next((each for each in SEPARATORS if each in header[0]), None)
-            if other and len(header) == 1 and layout.separator is None and header[0] not in columns:
+            if other and len(header) == 1 and layout.separator is None:
                 say_once(f"{path}: the columns are separated by {other!r}; data.separator sets another character")
-                yield from _read_delimited(path, columns, layout._replace(separator=other), delimiter)
+                yield from _read_delimited(path, layout._replace(separator=other), delimiter)
                 return
-            _check_header(header, columns, place)
+            [(name, times)] = Counter(header).most_common(1)
+            if times > 1:
+                raise UserError(f"{place}: two columns are named {name!r}; rename one of them")
         elif len(fields) != len(header):
             problem = f"{place}: the row has {len(fields)} fields, but the header has {len(header)}"
             raise UserError(f"{problem}; quote fields that contain {delimiter!r}, or add the missing ones")
         else:
-            values = dict(zip(header, fields, strict=True))
-            yield Row(line, {column: values[column] for column in columns or header})
-
-
-def _check_header(header: list[str], columns: Sequence[str], place: str) -> None:
-    [(name, count)] = Counter(header).most_common(1)
-    if count > 1:
-        raise UserError(f"{place}: two columns are named {name!r}; rename one of them")
-    check_columns(columns, header, place)
+            yield Row(line, dict(zip(header, fields, strict=True)))
 
 
 def _records(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
@@ -221,7 +198,7 @@ def _records(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, l
 # --- Excel and Parquet ---
 
 
-def _read_excel(path: Path, columns: Sequence[str], _layout: Layout) -> Iterator[Row]:
+def _read_excel(path: Path, _layout: Layout) -> Iterator[Row]:
     """Yield the rows of the first sheet, with all values as text."""
     from pandas import read_excel  # type: ignore[import-untyped]
 
@@ -237,35 +214,32 @@ def _read_excel(path: Path, columns: Sequence[str], _layout: Layout) -> Iterator
     except (BadZipFile, KeyError, ValueError, OSError) as error:
         raise UserError(f"{path}: the Excel file is broken ({error}); save it again, or save it as CSV") from None
     names = list(map(str, table.columns))
-    check_columns(columns, names, f"{path}:1")
     for line, fields in enumerate(table.values.tolist(), start=2):
         if any(fields):
-            yield _row(path, line, dict(zip(names, fields, strict=True)), columns)
+            yield Row(line, dict(zip(names, fields, strict=True)))
 
 
-def _read_parquet(path: Path, columns: Sequence[str], _layout: Layout) -> Iterator[Row]:
+def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows with only some columns, since a file of the Hub can have many others."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     number = count(start=1)
     try:
         with ParquetFile(path) as file:
-            present = file.schema_arrow.names
-            check_columns(columns, present, str(path))
+            check_columns(columns, file.schema_arrow.names, str(path))
             size, groups = path.stat().st_size, map(file.metadata.row_group, range(file.num_row_groups))
             unpacked = sum(each.total_byte_size for each in groups)
             if file.metadata.num_rows > MOST_ROWS * size or unpacked > MOST_PACKED * size:
                 raise UserError(f"{path}: the Parquet file expands to far more than its {size:,} bytes; write it again")
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns) or None):
-                for values in batch.to_pylist():
-                    yield Row(next(number), {column: values[column] for column in columns or present})
+                yield from (Row(next(number), values) for values in batch.to_pylist())
     except (ArrowException, OSError, UnicodeDecodeError) as error:  # a text may not be UTF-8
         problem = str(error).partition("\n")[0]
         raise UserError(f"{path}: the Parquet file is broken ({problem}); write or download the file again") from None
 
 
-_Reader = Callable[[Path, Sequence[str], Layout], Iterator[Row]]
-READERS: dict[str, _Reader] = {
+READERS: dict[str, Callable[..., Iterator[Row]]] = {  # all read all columns, except that of Parquet
     ".csv": partial(_read_delimited, delimiter=","),
     ".tsv": partial(_read_delimited, delimiter="\t"),
     ".jsonl": _read_json_lines,

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.callbacks.token_metrics import Ratio, TokenMetric
-from firstlight.data.tables import Cuts
 from firstlight.lit.losses import token_losses
 
 
@@ -43,11 +40,3 @@ def measure_tokens(
     for metric, ratio in ratios.items():
         values |= metric.named(ratio.compute()) if ratio.count else {}
     return {name: float(value) for name, value in values.items()}
-
-
-def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
-    """Return the number of texts that are longer than the context, and warn of them. lengths: (texts,) in tokens."""
-    cuts = Cuts(context_length)
-    cuts.count(lengths)
-    cuts.warn()
-    return cuts.num_cut

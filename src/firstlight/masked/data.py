@@ -22,9 +22,8 @@ from firstlight.data.batches import (
 )
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords, takes
-from firstlight.data.tables import TokenTable
+from firstlight.data.tables import TokenTable, count_cuts
 from firstlight.errors import UserError
-from firstlight.kind.token_metrics import count_cuts
 from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked
 from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds

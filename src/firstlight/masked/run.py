@@ -7,11 +7,12 @@ import numpy as np
 
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.options import Truncation
+from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
-from firstlight.kind.token_metrics import count_cuts, measure_tokens
+from firstlight.kind.token_metrics import measure_tokens
 from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn
 from firstlight.masked.filling import FilledText, fill_in, listed
 from firstlight.masked.masking import MASK

@@ -16,7 +16,7 @@ from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords, takes
-from firstlight.data.tables import IGNORED, Cuts, look_up
+from firstlight.data.tables import IGNORED, count_cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
@@ -202,7 +202,7 @@ class PairData(RowData):
         if split not in self._rows:
             self._rows[split] = self._used_rows(split)
             if self.is_cut:
-                self.cuts(split).warn()
+                count_cuts(self._whole_lengths(self._rows[split]), self.options.context_length)
         return self._rows[split]
 
     def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
@@ -269,9 +269,7 @@ class PairData(RowData):
         """
         self.ensure_setup()
         ids = self.source_tokenizer.encode_batch(several(texts))
-        cuts = Cuts(self.options.context_length)
-        cuts.count(ids.lengths)
-        cuts.warn()
+        count_cuts(ids.lengths, self.options.context_length)
         ids = ids.cut(self.options.context_length)
         nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
         batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
@@ -290,11 +288,9 @@ class PairData(RowData):
         """Return the length of the longer side of each pair, (rows,), counting [END] in the target."""
         return self._whole_lengths(rows).clip(max=self.options.context_length)
 
-    def cuts(self, split: str) -> Cuts:
-        """Return a counter of the pairs of a split with a sentence longer than the context."""
-        cuts = Cuts(self.options.context_length)
-        cuts.count(self._whole_lengths(self.rows(split)))
-        return cuts
+    def num_cut(self, split: str) -> int:
+        """Return the number of pairs of a split with a sentence longer than the context."""
+        return int((self._whole_lengths(self.rows(split)) > self.options.context_length).sum())
 
     def _whole_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.batches import EvaluationBatches
-from firstlight.data.tables import Cuts, look_up
+from firstlight.data.tables import count_cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
@@ -103,10 +103,16 @@ class TranslatorRun(PredictingRun):
 
         >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
-        search, cuts = self.search(beam_size, length_penalty), Cuts(self.network.context_length)
+        search, context_length, lengths = (
+            self.search(beam_size, length_penalty),
+            self.network.context_length,
+            list[int](),
+        )
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            yield from self._translate(self.read(chunk, cuts), search)
-        cuts.warn()
+            ids = self.tokenizers.source.encode_batch(chunk)
+            lengths += ids.lengths.tolist()
+            yield from self._translate(ids.cut(context_length), search)
+        count_cuts(np.array(lengths), context_length)
 
     @property
     def length_penalty(self) -> float:
@@ -141,15 +147,12 @@ class TranslatorRun(PredictingRun):
         except ValueError as error:
             raise UserError(str(error)) from error
 
-    def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
-        """Return the token ids of some sentences, cut to the context. cuts: counter of the sentences that are cut.
+    def read(self, texts: list[str]) -> RaggedIds:
+        """Return the token ids of some sentences, cut to the context.
 
         >>> run.read(["A man rides a bike."])[0]
         """
-        ids = self.tokenizers.source.encode_batch(texts)
-        if cuts is not None:
-            cuts.count(ids.lengths)
-        return ids.cut(self.network.context_length)
+        return self.tokenizers.source.encode_batch(texts).cut(self.network.context_length)
 
     def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
         """Return the attention of the decoder to the source sentence, for each token of a translation.
@@ -249,7 +252,7 @@ class TranslatorRun(PredictingRun):
             scores = score(translations, references)
             metrics |= scores.metrics(beams)
             columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
-        size = {"rows": len(rows), "cut": data.cuts(split).num_cut, "beam_size": beam_size, "length_penalty": penalty}
+        size = {"rows": len(rows), "cut": data.num_cut(split), "beam_size": beam_size, "length_penalty": penalty}
 
         def write(folder: Path) -> None:
             table = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
