@@ -29,7 +29,7 @@ from tests_support import ROOT, Scripts
 SOURCE = ROOT / "src/firstlight"
 NAMING = [  # modules below the kinds that name a class of one of them
     *(("commands", "generate.py"), ("commands", "train.py")),
-    *(("config", "metric_names.py"), ("lit", "networks.py"), ("kind", "kind.py")),  # as a value of the configuration
+    *(("config", "checks.py"), ("lit", "networks.py"), ("kind", "kind.py")),  # as a value of the configuration
 ]
 SCRIPTS = sorted(path for path in (ROOT / "src").glob("*.py"))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from firstlight.config.metric_names import known_metrics
+from firstlight.config.checks import known_metrics
 from firstlight.config.schema import compose
 from wandb_files import OF_EVERY_TASK, Run
 

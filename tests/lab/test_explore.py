@@ -2,7 +2,6 @@
 
 import base64
 import html
-import json
 import re
 import shutil
 import subprocess
@@ -164,36 +163,6 @@ def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, script
     assert drawn(generator) == OF_TEXT
 
 
-def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Scripts) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    done = scripts.run("explore", str(generator), "--figures", "next_token", "--text", "the ca", "--log")
-    assert done.returncode == 0, done.stderr
-    assert f"TensorBoard: the figures are in {generator / 'tensorboard'}" in done.stdout
-    events = EventAccumulator(str(generator / "tensorboard"), size_guidance={"images": 0}).Reload()
-    (image,) = events.Images("explore/next_token")
-    assert image.step == json.loads((generator / "metrics.json").read_text())["steps"] == 20
-
-
-@pytest.mark.slow  # a process of WB; test_loggers.py sends other figures to WB
-def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scripts) -> None:
-    config = own / "config.yaml"
-    node = (
-        "logger:\n  wandb:\n    _target_: lightning.pytorch.loggers.WandbLogger\n    project: p\n    offline: true\n"
-        "    group: null\n    name: null\n    tags: [a]\n    job_type: train\n"
-    )
-    text = re.sub(r"^logger:\n(?:  .*\n)+", node, config.read_text(encoding="utf-8"), flags=re.M)
-    config.write_text(text, encoding="utf-8")
-    done = scripts.run_alone("explore", str(own), "--figures", "curves", "--log")
-    assert done.returncode == 0, done.stderr
-    assert "W&B: kept offline; to upload it: wandb sync" in done.stdout
-    (folder,) = (own / "wandb").glob("offline-run-*")
-    assert list(folder.glob("files/media/images/explore/curves*.png"))
-    content = next(folder.glob("*.wandb")).read_bytes()
-    assert b"explore" in content
-    assert own.name.encode() in content
-
-
 @pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
 def test_two_runs_are_compared_and_named_by_what_differs(
     own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
@@ -294,7 +263,6 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
         (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
         (["--task", "star"], "--task star: this task does not exist; there are"),
         (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
-        (["RUN", "--log"], "--log: the run's loggers (csv) cannot show figures"),
         (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
         (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
     ],

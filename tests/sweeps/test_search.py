@@ -17,7 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from firstlight.config.metric_names import check_objectives
+from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.runs import trials
 from firstlight.runs.trials import objectives_of, storage_of

@@ -98,14 +98,11 @@ def test_quiet_prints_the_folder_alone(scripts: Scripts, tiny_training: list[str
     assert "epoch 1  step 2" in (scripts.newest_run() / "train.log").read_text()
 
 
-def test_the_configuration_and_the_modules_are_printed_when_asked_for(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_the_modules_are_printed_when_asked_for(scripts: Scripts, tiny_training: list[str]) -> None:
     training = [*tiny_training, "trainer.max_steps=1", "logger=none", "test=false", "trainer.limit_val_batches=1"]
-    asked = scripts.run("train", *training, "print_config=true", "callbacks=model_summary").stdout
+    asked = scripts.run("train", *training, "callbacks=model_summary").stdout
     assert "│ network.blocks " in asked
     assert "Trainable params" in asked
-    assert (scripts.newest_run() / "config.yaml").read_text() in asked
 
 
 def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_the_end_work(scripts: Scripts) -> None:

@@ -257,20 +257,11 @@ def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
     assert [row["reference"] for row in rows_of(folder / "translations.csv")] == [pair["de"] for pair in pairs]
 
 
-def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: Scripts) -> None:
-    done = scripts.run("predict", str(translator.run), "--text", TEXT, "--attention", "seen/heads.png")
-    assert (done.returncode, done.stderr) == (0, "wrote seen/heads.png\n")
-    assert done.stdout == translator.load().translate(TEXT) + "\n"
-    assert (scripts.folder / "seen" / "heads.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--text", TEXT, "--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
-        (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
-        (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: the name must end in one of .png, .svg, .pdf"),
     ],
 )
 def test_a_mistake_in_predict_is_one_line(

@@ -53,8 +53,6 @@ class ExploreOptions:
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
     """Open figures.html in the browser."""
-    log: bool = False
-    """Also send the figures to the run's loggers: TensorBoard, or W&B as a run of the same group."""
     checkpoint: Literal["best", "last"] = "best"
     """The checkpoint of the run to draw."""
     log_dir: Path = Path("logs")
@@ -95,7 +93,7 @@ def shows_sample(subject: "Subject") -> bool:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
-    refuse_links(folder.path, "" if options.log else "figures")
+    refuse_links(folder.path, "figures")
     config = config_of_network(folder)
     try:
         traits = traits_of(config, is_run=True)
@@ -113,10 +111,6 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
-    if options.log:
-        from firstlight.lab.explore.publish import loggers_of, publish
-
-        loggers_of(config)
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
@@ -139,14 +133,12 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
     page = Page(folder.path / "figures", title, where, shows_sample(subject), subject.is_sample)
     draw(drawings, subject, page, options.figures)
-    if options.log:
-        publish(page, config, record, folder)
     return finish(page)
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "compare", "block", "head", "log"):
-        if getattr(options, name) not in (None, False):
+    for name in ("text", "compare", "block", "head"):
+        if getattr(options, name) is not None:
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     from firstlight.config.checks import compose_task
 

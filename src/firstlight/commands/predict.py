@@ -27,9 +27,8 @@ from firstlight.terminal_text import note, say, shown
 if TYPE_CHECKING:
     from firstlight.kind.run import PredictingRun
 
-OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options that only some kinds have
+OF_SOME_KINDS = ("beam_size", "length_penalty")  # options that only some kinds have
 STANDARD_INPUT = Path("-")
-FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass
@@ -57,8 +56,6 @@ class PredictOptions(RunOptions):
     length_penalty: float | None = None
     """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations, values above
     1 prefer long ones."""
-    attention: Path | None = None
-    """For a translator: the file (.png, .svg or .pdf) for a figure of the attention while it translates --text."""
 
 
 def main() -> None:
@@ -71,12 +68,8 @@ def main() -> None:
         raise UserError("give either --text or --input, a file of texts (- for standard input)")
     if options.text and options.output is not None:
         raise UserError(f"--output {options.output} requires --input; the predictions of --text are printed")
-    if options.attention is not None and options.attention.suffix.lower() not in FIGURES:
-        raise UserError(f"--attention {options.attention}: the name must end in one of {', '.join(FIGURES)}")
     if options.input is not None and options.output is not None and options.input.resolve() == options.output.resolve():
         raise UserError(f"--output {options.output} is the same file as --input; name another file")
-    if options.attention is not None and len(options.text) != 1:
-        raise UserError(f"--attention {options.attention} draws one sentence; give one text by --text")
     if options.input is None:
         run, given = load_run(options)
         run.show(options.text, **given)

@@ -28,9 +28,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight import spelling
 from firstlight.config.checks import check, check_accelerator
+from firstlight.config.keys import TEXTS
 from firstlight.config.messages import explained, known_keys, nearest_keys
 from firstlight.config.schema import register_schemas
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME, groups
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
@@ -94,13 +95,13 @@ def main() -> None:
 def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:
     """Return the options of Hydra by name, the same as they were typed, and the overrides as Hydra accepts them.
 
-    Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
+    Raises UserError for an option with dashes that Hydra does not have.
     """
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
     parser.add_argument("--doctor", action="store_true")
     asked, unknown = parser.parse_known_intermixed_args(list(arguments))
     for option in unknown:
-        _refuse(option)
+        _refuse(option, arguments[arguments.index(option) + 1 :])
     options = list(arguments)
     for override in reversed(asked.overrides):  # the value of an option comes before, such as `--cfg job`
         del options[len(options) - 1 - options[::-1].index(override)]
@@ -110,8 +111,15 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     return asked, options, list(map(_accepted, asked.overrides))
 
 
-def _refuse(option: str) -> NoReturn:
-    name, _, value = option.partition("=")
+def _refuse(option: str, following: Sequence[str]) -> NoReturn:
+    """Raise UserError for an option with dashes. The message shows the key to write instead.
+
+    following: the arguments after it, of which the first one may be its value, as in `--task stars`.
+    """
+    name, is_given, value = option.partition("=")
+    if not is_given and following and not re.search("^-|=", following[0]):
+        value = following[0]
+        option = f"{option} {value}"
     key, known = name.lstrip("-").replace("-", "_"), known_keys()
     meant = [key] if key in known else nearest_keys(key, known)
     keys = " or ".join(f"{each}={value or '…'}" for each in meant)
@@ -156,13 +164,13 @@ def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
     """Return the configuration with the node `hydra`, whose mode says whether it is a run or a sweep.
 
     Raises ConfigCompositionException for several values of a key in a single run, and UserError for a plus before a
-    group, with which Hydra's answers mislead.
+    group of the defaults list, with which Hydra's answers mislead.
     """
     if is_sweep:
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
     typed = OverridesParser.create().parse_overrides(overrides)
     for each in typed:
-        if each.is_add() and each.key_or_group in groups() and each.key_or_group != "wandb_sweep":
+        if each.is_add() and each.key_or_group in TEXTS["groups"]:
             line = str(each.input_line)
             raise UserError(f"{line}: a group needs no plus; write {line.lstrip('+')}")
     has_lists = any(each.is_sweep_override() for each in typed)

@@ -1,23 +1,25 @@
 """Checks of a composed configuration, by section. Imports torch only to look for a GPU that is named."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from firstlight import config_files
+from firstlight.choices import nearest
 from firstlight.config.keys import OPEN, as_typed, flat_keys, types_of_key
-from firstlight.config.messages import RENAMED, did_you_mean, explain, explained, renamed
-from firstlight.config.metric_names import check_metric
+from firstlight.config.messages import did_you_mean, explain, explained
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.registry import KINDS
 from firstlight.runs.named import find_run, find_runs
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
+from firstlight.runs.trials import MEASURES
 from firstlight.text.options import TokenizerKind, VectorsKind
 
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
@@ -27,6 +29,11 @@ DIVIDED = ("fsdp", "deepspeed", "model_parallel")  # strategies
 TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
 NUMBERS = {"number", "integer", "null"}  # types of keys
+MEASURED_BY = {  # in addition to the metrics of each kind of network
+    "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
+    "firstlight.translator.translations.Translations": ("bleu", "chrf"),
+}
+OURS = ("firstlight.", "lightning.")
 COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -69,17 +76,18 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Pat
 
 
 def check_keys(config: DictConfig) -> None:
-    """Raise UserError for a key that its schema does not have."""
-    for path, node in typed_nodes(config):
-        known = {field.name for field in fields(OmegaConf.get_type(node))} | {"hydra"}  # type: ignore[arg-type]
-        for key in map(str, node):
+    """Raise UserError for a key that the dataclass of its section does not have, as `+model.foo=3` adds."""
+    for section in ("", *map(str, config)):
+        node = config[section] if section else config
+        owner = OmegaConf.get_type(node)
+        if section == "hydra" or not is_dataclass(owner):
+            continue
+        prefix = section and f"{section}."
+        known = {prefix + field.name for field in fields(owner)} | {"hydra"}
+        for key in (prefix + str(name) for name in node):
             if key not in known:
-                full_key = f"{path}.{key}" if path else key
-                if full_key in RENAMED:
-                    raise UserError(renamed(full_key))
-                siblings = {f"{path}.{name}" if path else name for name in known}
-                others = siblings | {each for each in flat_keys(config) if each.rpartition(".")[0] != path}
-                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, others)}")
+                others = {each for each in flat_keys(config) if each.rpartition(".")[0] != section}
+                raise UserError(f"{key} is not a key of the configuration{did_you_mean(key, known | others)}")
 
 
 def check_callbacks(config: DictConfig) -> None:
@@ -152,6 +160,8 @@ def check_run(config: DictConfig) -> None:
     """Raise UserError for a top-level key that is out of range, or if the run of init_from does not exist."""
     if not 0 <= config.seed < 2**32:
         raise UserError(f"seed={config.seed} must be at least 0 and below 2**32")
+    if config.epochs < 1:
+        raise UserError(f"epochs={config.epochs} must be at least 1; to train nothing, set train=false")
     if config.threads is not None and config.threads < 1:
         raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):
@@ -182,6 +192,42 @@ def check_teacher(config: DictConfig) -> None:
             raise UserError(f"teacher={error}") from error
 
 
+def known_metrics(config: DictConfig) -> list[str] | None:
+    """Return the metrics of validation, sorted; None if a class of the user may measure others."""
+    nodes = [config.module, *(config.callbacks or {}).values()]
+    targets = [str(node.get("_target_")) for node in nodes if node]
+    if not all(target.startswith(OURS) for target in targets):
+        return None
+    kind = next((kind for kind in KINDS.values() if OmegaConf.get_type(config.model) is kind.model), None)
+    if kind is None:
+        return None
+    optional = {name for target in targets for name in MEASURED_BY.get(target, ())}
+    names = {*kind.metrics(config), *optional}
+    return sorted(f"val/{name}" for name in names)
+
+
+def check_objectives(config: DictConfig, objectives: Iterable[str]) -> None:
+    """Raise UserError for an objective of a search that no run has."""
+    for name in objectives:
+        if name not in MEASURES:
+            _check_measured(config, "hydra.sweeper.objectives", name, MEASURES)
+
+
+def check_metric(config: DictConfig) -> None:
+    """Raise UserError if validation does not measure optimized_metric."""
+    _check_measured(config, "optimized_metric", config.optimized_metric)
+
+
+def _check_measured(config: DictConfig, key: str, name: str, others: Iterable[str] = ()) -> None:
+    """Raise UserError for a metric that validation does not measure. others: further values that the key may have."""
+    known = known_metrics(config)
+    if name not in (known or ()) and not (known is None and name.startswith("val/")):
+        there_are = [*others, *(known or ["any metric of validation, such as val/loss"])]
+        guess = f"did you mean {key}={meant}? There" if (meant := nearest(name, there_are)) else "there"
+        problem = f"{key}={name} is not measured in validation, by which runs are compared"
+        raise UserError(f"{problem}; {guess} are {', '.join(there_are)}")
+
+
 def check_data(config: DictConfig) -> None:
     """Raise UserError for data that does not exist or does not fit the network."""
     if check_node := getattr(OmegaConf.get_type(config.data), "check", None):
@@ -206,18 +252,6 @@ def check_vectors(config: DictConfig) -> None:
         raise UserError(f"vectors={kind.value} and init_from= both set the initial word vectors; leave one of them out")
     if config.resume is None and config.vectors.path is not None and not Path(config.vectors.path).is_file():
         raise UserError(f"vectors.path={config.vectors.path}: the file does not exist; check the path")
-
-
-def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:
-    """Yield every node that a dataclass describes, with its full key."""
-    if OmegaConf.get_type(config) is not dict:
-        yield path, config
-    for key in map(str, config):
-        if key == "hydra" or OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key):
-            continue
-        child = config[key]
-        if isinstance(child, DictConfig):
-            yield from typed_nodes(child, f"{path}.{key}" if path else key)
 
 
 def check_trainer(config: DictConfig) -> None:

@@ -34,7 +34,6 @@ NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the default
 FULL_KEY = re.compile(r"full_key: (\S+)")
 NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
-RANGE = re.compile(r"\(|(interval|range|choice|tag|int|float)\(")  # texts of which Hydra makes values of a sweep
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
 MOST_LISTED = 16  # choices in a message that has a guess
@@ -42,14 +41,6 @@ KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
     *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
     *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
 )
-RENAMED = {  # keys of earlier versions; None: the key has no other name
-    "data.device_resident": None,
-    "data.num_workers": None,
-    "model.evidence": "data.target_encoding",
-    "data.evidence": "data.target_encoding",
-    "data.evidence_pairs": "data.target_encoding_pairs",
-    "data.evidence_shrinkage": "data.target_encoding_shrinkage",
-}
 
 
 @contextmanager
@@ -77,8 +68,7 @@ def explain(error: Exception) -> str:
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
     behind = error.__cause__ or error.__context__
-    if (key := str(getattr(behind, "full_key", ""))) in RENAMED:
-        return renamed(key)
+    key = str(getattr(behind, "full_key", ""))
     match error, behind:
         case OverrideParseException(), _:
             return _not_parsed(error.override)
@@ -94,7 +84,7 @@ def explain(error: Exception) -> str:
         case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
             return _wrong_value(behind)
         case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
-            return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], known_keys())}"
+            return _no_such_group(group[1])
         case ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
             typed = f"{several[1]}={several[2]}"
             return f"{typed}: several values require -m, which runs every combination; add -m, or quote a single value"
@@ -106,15 +96,10 @@ def explain(error: Exception) -> str:
 def _not_parsed(argument: str) -> str:
     """Return the message for an argument that is not `key=value` in Hydra's grammar."""
     key, is_given, value = argument.partition("=")
-    if is_given and RANGE.match(value):
-        return (
-            f"{argument} is not a range; write {key}='interval(0.1, 0.5)', {key}='tag(log, interval(1e-4, 1e-1))', "
-            f"{key}='range(1, 4)', or a list such as {key}=1,2"
-        )
     if is_given:
         return (
             f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
-            f"write {quoted_option(key, value)}"
+            f"write {quoted_option(key.strip(), value.strip())}"
         )
     known = known_keys()
     if key in known:
@@ -174,6 +159,13 @@ def _no_such_choice(error: MissingConfigException) -> str:
     return f"{group}={choice}: no such choice; {question(nearest)} {listed}"
 
 
+def _no_such_group(group: str) -> str:
+    """Return the message for a group that is not in the defaults list: a wrong name, or a folder of the user."""
+    if group in config_files.groups() and group not in TEXTS["internal"]:
+        return f"{group}: train.yaml lists no choice of this group; write +{group}=…"
+    return f"{group} is not a group of the configuration{did_you_mean(group, known_keys())}"
+
+
 def _no_such_key_here(group: str, choice: str, key: str) -> str:
     """Return the message for a file that sets a key which the rest of the configuration does not have."""
     if group == "task" and key == "task":
@@ -181,12 +173,6 @@ def _no_such_key_here(group: str, choice: str, key: str) -> str:
     if group != "model":
         return f"{group}={choice}: its file sets {key}, which is not a key of this configuration; correct the file"
     return f"{group}={choice} does not apply to this task, whose network has no {group}.{key}; choose another"
-
-
-def renamed(key: str) -> str:
-    """Return the message for a key in RENAMED."""
-    name = RENAMED[key]
-    return f"{key} was renamed; write {name}" if name else f"{key} was removed; leave it out"
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -213,8 +199,8 @@ def nearest_keys(word: str, known: Collection[str]) -> list[str]:
     and keys with a similar last part.
     """
     section, _, leaf = word.rpartition(".")
-    if named := [key for key in ALSO_CALLED.get(leaf, []) if key in known and key != word]:
-        return named
+    if leaf in ALSO_CALLED:
+        return [key for key in ALSO_CALLED[leaf] if key in known and key != word]
     leaves = _by_leaf(known)
     siblings = {key for key in known if key.rpartition(".")[0] == section}
     similar = difflib.get_close_matches(word, siblings - {word}, n=2)

@@ -13,7 +13,7 @@ from firstlight.errors import UserError
 
 NOT_PART_OF_A_RUN = (  # top-level keys that do not change what a run computes, but where, how fast or what it prints
     *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
-    *("optimized_metric", "optimized_mode", "dry_run", "threads", "quiet", "print_config"),
+    *("optimized_metric", "optimized_mode", "dry_run", "threads", "quiet"),
 )
 FREE_OPTIONS = {  # the same for options of groups whose other options are part of a run
     "data": ("cache_dir", "evaluation_batch_size"),

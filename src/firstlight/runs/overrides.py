@@ -57,8 +57,8 @@ def _replacement(olds: list[str], news: list[str]) -> list[str]:
 
 
 def value_of(key: str, arguments: list[str]) -> str | None:
-    """The last value that the command line gives to a key."""
-    values = [argument for argument in arguments if key_of(argument) == key]
+    """Return the last value that the command line gives to a key; None if there is none."""
+    values = [argument for argument in arguments if key_of(argument) == key and "=" in argument]
     if not values:
         return None
     (override,) = OverridesParser.create().parse_overrides([values[-1]])

@@ -12,7 +12,7 @@ from firstlight.errors import UserError
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
 MOST_SUBJECTS, LONGEST_SUBJECTS, LONGEST_KEYS = 3, 30, 40  # the last two in characters
 IGNORED = (  # keys that do not change the jobs
-    *("resume", "dry_run", "quiet", "print_config", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
 )
 

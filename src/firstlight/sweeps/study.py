@@ -19,7 +19,7 @@ from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from firstlight.config.metric_names import check_objectives
+from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.runs.trials import (

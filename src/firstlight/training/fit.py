@@ -74,7 +74,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 folder.remove_leftovers()
                 if start is not None and start.path != folder.last_checkpoint:
                     folder.last_checkpoint.unlink(missing_ok=True)  # a damaged checkpoint must not become previous.ckpt
-                terminal.save_config(config, folder, is_printed=config.print_config)
+                write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
                 with several(parts.trainer, record=partial(_end, folder, record)):
                     metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:

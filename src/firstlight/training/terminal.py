@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.table import Table
 from rich.text import Text
 
 from firstlight.console import is_watched, one_console, terminal
-from firstlight.files.atomic import write_atomically
 from firstlight.invocation import invocation
 from firstlight.kind.kind import Kind
 from firstlight.lit.checkpoint import read_checkpoint
@@ -50,14 +49,6 @@ def preparing() -> Iterator[None]:
         return
     with console.status("Preparing the data and the network …"):
         yield
-
-
-def save_config(config: DictConfig, folder: RunFolder, *, is_printed: bool) -> None:
-    """Write the resolved config into the run's folder, and print it if is_printed."""
-    text = OmegaConf.to_yaml(config, resolve=True)
-    write_atomically(folder.config_file, text)
-    if is_printed:
-        terminal().print(text)
 
 
 def show_start(

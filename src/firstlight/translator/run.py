@@ -1,6 +1,5 @@
 """Trained translators: what can be done with a run, and its figures' texts and tensors."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, fir
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.lit.metadata import TRAIN_AGAIN
-from firstlight.terminal_text import say, write_out
+from firstlight.terminal_text import write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, END_ID, SentenceTokenizer
@@ -212,27 +211,11 @@ class TranslatorRun(PredictingRun):
     def rows(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[list[Any]]:
         return ([text] for text in self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty))
 
-    def show(
-        self, texts: list[str], *, beam_size: int = 4, length_penalty: float = 1.0, attention: Path | None = None
-    ) -> None:
+    def show(self, texts: list[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> None:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"--text: sentence {number} is empty; write a sentence or leave it out")
         write_out("\n".join(self.translate_many(texts, beam_size=beam_size, length_penalty=length_penalty)))
-        if attention is not None:
-            written = self.write(texts[0], beam_size=beam_size, length_penalty=length_penalty)
-            self._draw(self.cross_attention(texts[0], written), attention)
-
-    @staticmethod
-    def _draw(found: CrossAttention, path: Path) -> None:
-        """Save the figure of the cross-attention of the last decoder block."""
-        from firstlight.figures import plot_attention_heads, save
-
-        try:
-            save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
-        except ValueError as error:
-            raise UserError(f"--attention: {error}") from error
-        say(f"wrote {path}", to=sys.stderr)
 
     # --- evaluate ---
 
