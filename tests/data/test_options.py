@@ -75,8 +75,6 @@ def test_a_separator_must_be_encoded_by_the_tokenizer():
 @pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, CharacterData, PairData, MaskedReviewData])
 @pytest.mark.parametrize("path", [[1], 7, {"text": ["Good."]}], ids=str)
 def test_data_in_place_of_the_name_of_a_file_is_refused_with_a_remedy(kind: Any, path: Any) -> None:
-    message = (
-        rf"{kind.__name__}: path must be the name of a file or folder, not a {type(path).__name__}; write it to a file"
-    )
+    message = rf"{kind.__name__}: path must be the name of a file or folder, not a {type(path).__name__}; give the rows"
     with pytest.raises(TypeError, match=message):
         kind(path=path)

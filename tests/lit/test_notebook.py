@@ -206,7 +206,7 @@ def test_a_network_an_optimizer_and_a_schedule_of_ones_own_are_taken(trainer: An
 def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Any) -> None:
     section = (ROOT / "docs/python.md").read_text(encoding="utf-8").split("## In a notebook\n")[1]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     run = trained("sentiment")  # before the settings below, which also change a training
     monkeypatch.chdir(tmp_path)
     for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # the defaults of Trainer

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.classifier.pair_rows import fitted
+from firstlight.data.arguments import takes
 from firstlight.data.batches import (
     EvaluationBatches,
     PassLoader,
@@ -23,7 +24,7 @@ from firstlight.data.encoding import EncodedTexts, encode, encode_texts, trainin
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import TextRows, TrainingWords, takes
+from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError

@@ -79,8 +79,8 @@ class ClassifierRun(PredictingRun):
     def _facts(self) -> dict[str, str]:
         return {"classes": listed(self.class_names)}
 
-    def predict(self, text: Text) -> Prediction:
-        """Return the predicted class of one text, and the probability of every class.
+    def predict(self, text: Text | list[Text]) -> Any:
+        """Return the predicted class of one text, and the probability of every class; for a list of texts, a list.
 
         A run of pairs accepts a tuple of two texts, or one string with ||| between them. A run of multiple choice
         accepts the same with a context and its answers; the label is the column of an answer. A text that is longer
@@ -89,9 +89,11 @@ class ClassifierRun(PredictingRun):
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
+        if isinstance(text, list):
+            return list(self.predict_many(text))
         is_pair = self.tokenizer.reads_pairs and isinstance(text, tuple)  # or a context with answers
         if not isinstance(text, str) and not is_pair:
-            raise TypeError(f"predict accepts one text, not a {type(text).__name__}; use predict_many for many texts")
+            raise TypeError(f"predict accepts one text or a list of texts, not a {type(text).__name__}")
         (prediction,) = self.predict_many([text])
         return prediction
 

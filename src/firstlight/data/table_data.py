@@ -1,13 +1,7 @@
 """The base class of the data modules, whose loaders yield indices of a table of tokens on the device."""
 
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
 from functools import cached_property
-from inspect import Parameter, Signature
-from pathlib import Path
-from textwrap import fill
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from lightning.fabric.utilities import move_data_to_device
@@ -17,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import Dataset, Sampler
 
-from firstlight.choices import refuse_unknown
+from firstlight.data.arguments import options_of
 from firstlight.data.batches import (
     EndlessBatches,
     EvaluationBatches,
@@ -36,48 +30,11 @@ from firstlight.data.options import DataOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import fits
-from firstlight.spelling import in_python, spelled
-from firstlight.text.options import TokenizerOptions
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 Loader = TypeVar("Loader", bound=TableLoader)
-Data = TypeVar("Data")
-
-
-def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
-    """Return a decorator of a data module whose constructor accepts the options of a dataclass.
-
-    It gives the class a signature with the options and their defaults. In the docstring of the class, it replaces
-    `{options}` by the descriptions of the options.
-    """
-    parameters = []
-    for each in fields(kind):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        annotation: Any = each.type
-        if isinstance(default, Enum):
-            annotation, default = Literal[tuple(type(default).__members__)], default.name
-        elif isinstance(default, TokenizerOptions):
-            annotation, default = TokenizerOptions | dict[str, Any] | str, default.kind.name
-        parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-
-    def decorate(data: Any) -> Any:
-        data.__signature__, data.options_type = Signature(parameters), kind
-        data.__doc__ = (data.__doc__ or "").replace("{options}", _described(kind, indent=" " * 8).lstrip())
-        return data
-
-    return decorate
-
-
-def _described(kind: type[DataOptions], indent: str) -> str:
-    """Return a paragraph for each option with its name and description, as it is given in Python."""
-    from docstring_parser import parse_from_object  # parses the source, which the commands do not require
-
-    parts = [part for part in reversed(kind.__mro__) if is_dataclass(part)]
-    found = {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
-    texts = (f"{each.name}: {in_python(' '.join(found[each.name].split()))}" for each in fields(kind))
-    return "\n".join(fill(text, 120, initial_indent=indent, subsequent_indent=indent + " " * 4) for text in texts)
 
 
 class TrainingWords(NamedTuple):
@@ -97,7 +54,7 @@ class TableData(LightningDataModule):
 
     Attributes:
         options: The options of the data module, as a dataclass.
-        options_type: The class of these options. The decorator `takes` of this module sets it.
+        options_type: The class of these options. The decorator `takes` sets it.
         tokenizer: The tokenizer of the texts, or of the target sentences of a translator. Set by `setup`.
         table: The module that turns indices into a batch of tokens. Set by `setup`.
         index_batch: The type of a batch of indices.
@@ -120,22 +77,10 @@ class TableData(LightningDataModule):
     table: Any
     tokenizer: Any
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *rows: Any, **options: Any) -> None:
         super().__init__()
         if self.options_type is not None:
-            self.options = self._options_of(self.options_type, options)
-
-    def _options_of(self, kind: type[DataOptions], given: dict[str, Any]) -> DataOptions:
-        """Return the options. Raises TypeError for an unknown one, and ValueError for a value."""
-        owner, path = type(self).__name__, given.get("path")
-        refuse_unknown(given, [each.name for each in fields(kind)], owner)
-        if not isinstance(path, str | Path | None):
-            problem = f"{owner}: path must be the name of a file or folder, not a {type(path).__name__}"
-            raise TypeError(f"{problem}; write it to a file, as frame.to_csv('data.csv') does, and name that file")
-        try:
-            return kind(**given)
-        except ValueError as error:
-            raise ValueError(spelled(str(error))) from None
+            self.options = options_of(self.options_type, type(self).__name__, rows, options)
 
     def ensure_setup(self) -> None:
         """Prepare and set up the data unless a trainer or the user has done so."""

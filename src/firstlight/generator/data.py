@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from firstlight.data.arguments import takes
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import TableData, TrainingWords, takes
+from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
 from firstlight.data.windows import (
     ContinuedText,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from firstlight.data.arguments import takes
 from firstlight.data.batches import (
     EvaluationBatches,
     PassLoader,
@@ -21,7 +22,7 @@ from firstlight.data.batches import (
     several,
 )
 from firstlight.data.options import Truncation
-from firstlight.data.table_data import TextRows, TrainingWords, takes
+from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, count_cuts
 from firstlight.errors import UserError
 from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked

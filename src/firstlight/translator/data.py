@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from firstlight.data.arguments import takes
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
-from firstlight.data.table_data import RowData, TrainingWords, takes
+from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import IGNORED, count_cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds

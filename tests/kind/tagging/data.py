@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
+from firstlight.data.arguments import takes
 from firstlight.data.batches import RowBatch
-from firstlight.data.table_data import TextRows, takes
+from firstlight.data.table_data import TextRows
 from firstlight.data.tables import IGNORED, TokenTable
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
