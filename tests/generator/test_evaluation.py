@@ -56,7 +56,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(kind: str, home: Home) -> 
             continue
         record, _ = home.evaluate(kind, "--split", split)
         found = {name.removeprefix(f"{split}/"): value for name, value in record["metrics"].items()}
-        assert found.keys() - numbers.keys() <= {"unknown_share", "word_perplexity"}
+        assert found.keys() - numbers.keys() <= {"unknown_share"}
         assert numbers == pytest.approx({name: found[name] for name in numbers}, rel=1e-4)
 
 
@@ -81,10 +81,7 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
     assert (record["split"], record["tokens"], record["data"]["path"]) == ("whole", len(text), "other.txt")
     assert record["metrics"].keys() == {
         f"whole/{name}"
-        for name in (
-            *("loss", "perplexity", "accuracy", "bits_per_character", "word_perplexity"),
-            *("last_position_loss", "unknown_share"),
-        )
+        for name in (*("loss", "perplexity", "accuracy", "bits_per_character", "last_position_loss", "unknown_share"),)
     }
     for name, value in {
         "loss": losses.mean(),
@@ -92,7 +89,6 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
         "bits_per_character": losses.mean() / math.log(2),
         "last_position_loss": whole.view(-1, CONTEXT)[:, -1].mean(),
         "unknown_share": 1 / (len(text) - 1),
-        "word_perplexity": (losses.sum() / 56).exp(),  # 11 lines of 5 words, since € is a mark, and 1 more
     }.items():
         assert record["metrics"][f"whole/{name}"] == pytest.approx(float(value), rel=1e-4)
 

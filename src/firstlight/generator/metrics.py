@@ -1,6 +1,5 @@
-"""Metrics of generators: bits per character, words and tokens, whatever the tokens are."""
+"""Metrics of generators: bits per character, the loss of each token, and the share of unknown tokens."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,6 @@ from torch import Tensor
 from firstlight.callbacks.publish import data_if_any, data_of
 from firstlight.callbacks.token_metrics import BITS_PER_NAT, Ratio, TokenMetric
 from firstlight.generator.module import Generation
-from firstlight.text.statistics import WORD
-
-LARGEST_EXPONENT = 700.0  # e to the power of more is not a finite number
 
 
 class BitsPerCharacter(TokenMetric):
@@ -83,15 +79,3 @@ class UnknownShare(TokenMetric):
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"unknown_share": value}
-
-
-def word_perplexity(loss: float, text: str, num_tokens: int) -> dict[str, float]:
-    """Return the perplexity per word, e to the loss of a text divided by its number of words, under its name.
-
-    loss: nats per token. Every token counts, white space and marks included, so generators with different tokenizers
-    compare. Return {} for a text without words, or with so few of them that the perplexity is not a finite number.
-    """
-    num_words = len(WORD.findall(text))
-    if not num_words or loss * num_tokens / num_words > LARGEST_EXPONENT:
-        return {}
-    return {"word_perplexity": math.exp(loss * num_tokens / num_words)}

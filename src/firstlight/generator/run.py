@@ -16,7 +16,7 @@ from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlappin
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.lstm import CarriedState
-from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare, word_perplexity
+from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
@@ -176,14 +176,13 @@ class GeneratorRun(Run, Writer):
         if not 1 <= stride <= context_length:
             raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
         bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
-        counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
+        counts = data.tokenizer.characters_per_token()
         bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
         metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
         if stride == context_length and not is_stateful:  # otherwise a window may have another number of new targets
             metrics.append(last)
-        if unknown_id is not None:
-            metrics.append(UnknownShare(unknown_id))
-
+        if data.tokenizer.unknown_id is not None:
+            metrics.append(UnknownShare(data.tokenizer.unknown_id))
         carried = CarriedState()
 
         def logits(batch: TokenBatch) -> Tensor:
@@ -191,9 +190,6 @@ class GeneratorRun(Run, Writer):
 
         batches = data.text_loader(stream) if is_stateful else _batches(data, stream, context_length, stride)
         found = measure_tokens(self, batches, metrics, logits)
-        if counts is not None and data.separator_id is None:
-            text = decode(data.tokenizer, data.ids(stream)[1:].tolist())
-            found |= word_perplexity(found["loss"], text, len(stream) - 1)
         num_predicted = len(losses.all())
         note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
         if is_stateful:
