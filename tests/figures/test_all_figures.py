@@ -120,7 +120,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_norms", ([], np.array([])), "there are 0 names"),
     ("plot_position_similarity", ({},), "encodings is empty"),
     ("plot_position_waves", (np.zeros(3),), r"table has shape \(3,\)"),
-    ("plot_rate_search", ([0.1], [2.0, 1.0], [2.0, 1.0], 0.1), "must have the same length"),
     ("plot_scaling_fit", ([1, 2], [1], [1, 2], law), "equal, non-empty lists"),
     ("plot_probability_per_star", (np.zeros(3), np.ones(2, int)), r"probability has shape \(3,\) and stars"),
     ("plot_probability_per_star", (np.zeros(0), NO_INTEGERS), "empty; pass at least one review"),

@@ -13,7 +13,6 @@ import torch
 
 from firstlight.commands.train import had_test
 from firstlight.files import locks
-from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.training import resume
 from tests_support import Scripts, contents
@@ -166,15 +165,6 @@ def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
     done = scripts.run("train", *quick, "resume=auto")
     assert done.returncode == 0, done.stderr
     assert "resumed at step 4 " in done.stdout
-
-
-def test_a_search_for_the_learning_rate_is_a_part_of_a_run_and_other_callbacks_are_not() -> None:
-    def compared(callbacks: dict[str, Any]) -> dict[str, Any]:
-        return identity.comparable({"seed": 1, "callbacks": callbacks}, identity.NOT_PART_OF_A_RUN)
-
-    assert compared({"progress": {"refresh_rate": 1}}) == compared({}) == {"seed": 1}
-    found = [compared({"learning_rate_finder": {"max_lr": rate, "folder": "x", "seed": 1}}) for rate in (1, 2)]
-    assert [each["learning_rate_finder"] for each in found] == [{"max_lr": 1}, {"max_lr": 2}]
 
 
 def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:

@@ -2,7 +2,6 @@ from firstlight.callbacks.activation_sizes import ActivationSizes as ActivationS
 from firstlight.callbacks.checkpoint import BestAndLast as BestAndLast
 from firstlight.callbacks.checkpoint import FinalValidation as FinalValidation
 from firstlight.callbacks.learning_checks import LearningChecks as LearningChecks
-from firstlight.callbacks.learning_rate_finder import LearningRateFinder as LearningRateFinder
 from firstlight.callbacks.non_finite import NonFiniteGuard as NonFiniteGuard
 from firstlight.callbacks.progress import ProgressBar as ProgressBar
 from firstlight.callbacks.progress import ValidationLine as ValidationLine

@@ -17,7 +17,6 @@ from firstlight.figures.confusion_matrix import plot_confusion_matrix as plot_co
 from firstlight.figures.curves import Curve as Curve
 from firstlight.figures.curves import plot_curves as plot_curves
 from firstlight.figures.curves import plot_loss_per_position as plot_loss_per_position
-from firstlight.figures.curves import plot_rate_search as plot_rate_search
 from firstlight.figures.data_sets import plot_character_frequencies as plot_character_frequencies
 from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts

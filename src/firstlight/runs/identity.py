@@ -31,7 +31,6 @@ FIXED_OF_TRAINER = (
     *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
     *("limit_train_batches", "devices", "num_nodes"),
 )
-CALLBACKS_THAT_TRAIN = ("learning_rate_finder",)  # callbacks that change the training, and are a part of a run
 
 
 def run_key(config: DictConfig) -> str:
@@ -90,10 +89,6 @@ def _fixed(container: dict[str, Any]) -> dict[str, Any]:
 def comparable(container: dict[str, Any], leave_out: tuple[str, ...]) -> dict[str, Any]:
     """Return a resolved config in plain types without some keys and without free options."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
-    callbacks = container.get("callbacks")
-    for name in CALLBACKS_THAT_TRAIN if isinstance(callbacks, dict) else ():
-        if isinstance(callbacks, dict) and isinstance(callbacks.get(name), dict):
-            kept[name] = {key: value for key, value in callbacks[name].items() if key not in ("folder", "seed")}
     for group, options in FREE_OPTIONS.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}

@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf
 from torch.utils.flop_counter import FlopCounterMode
 
 from firstlight.callbacks.checkpoint import best_and_last, callback_of
-from firstlight.callbacks.learning_rate_finder import LearningRateFinder
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
 from firstlight.callbacks.throughput import Throughput
@@ -152,8 +151,6 @@ def _train(
             raise
         raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
     finally:
-        if (finder := callback_of(parts.trainer, LearningRateFinder)) and finder.learning_rate is not None:
-            record["learning_rate"] = finder.learning_rate
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
