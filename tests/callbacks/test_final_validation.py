@@ -22,7 +22,7 @@ def test_the_last_validation_of_a_training_is_after_its_last_step(bench, options
     checkpoint = BestAndLast(str(bench.folder / "kept"), "val/loss", "min")
     trainer = bench.fit(FinalValidation(), checkpoint, **options)
     assert [step for step, _ in bench.memory.curve("val/loss")] == steps
-    assert (checkpoint.best_step is not None) == bool(steps)
+    assert (checkpoint.best_score is not None) == bool(steps)
     assert checkpoint.saved_step == trainer.global_step
     assert trainer.check_val_every_n_epoch == options.get("check_val_every_n_epoch", 1)
 

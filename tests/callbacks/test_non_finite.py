@@ -2,7 +2,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from firstlight.callbacks.non_finite import NonFiniteGuard
+from firstlight.callbacks.learning_checks import NonFiniteGuard
 from firstlight.errors import RunError
 
 

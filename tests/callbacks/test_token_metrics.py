@@ -83,15 +83,6 @@ def test_of_byte_pairs_the_bits_are_shared_by_the_characters_of_the_text(writer_
     assert metrics[f"{stage}/bits_per_character"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("tokenizer", [PAIRS, BYTES, TokenizerOptions(kind=TokenizerKind.char)])
-def test_no_metric_depends_on_the_size_of_the_batches(writer_bench, tokenizer: TokenizerOptions) -> None:
-    first, *others = (
-        measure(writer_bench, *ALL, tokenizer=tokenizer, evaluation_batch_size=size)[0] for size in (1, 3, 17, 997)
-    )
-    for metrics in others:
-        assert metrics == pytest.approx(first, rel=1e-4)
-
-
 def test_a_batch_in_which_no_character_begins_counts_too(writer_bench) -> None:
     """The euro sign has three bytes. The last two can be a window of their own."""
     writer_bench.text = "€" * 211

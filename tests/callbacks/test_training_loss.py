@@ -1,9 +1,8 @@
 import pytest
-import torch
 from lightning.pytorch import Callback
 
 from firstlight.lit.losses import classification_loss
-from firstlight.lit.running_mean import RunningMean, TrainingLoss
+from firstlight.lit.running_mean import TrainingLoss
 
 
 class TrueLosses(Callback):
@@ -21,15 +20,6 @@ def mean(values: list[float]) -> float:
 
 
 # --- the mean ---
-
-
-def test_the_mean_is_that_of_what_was_added_since_it_was_taken() -> None:
-    running = RunningMean()
-    running.add(torch.tensor(2.0))
-    running.add(torch.tensor(8.0), count=4)
-    assert running.take() == pytest.approx(2.0)
-    running.add(torch.tensor(7.0))
-    assert running.take() == pytest.approx(7.0)
 
 
 # --- the callback ---

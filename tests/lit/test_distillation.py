@@ -1,6 +1,5 @@
 """Tests of the loss of distillation, and of teachers in the training steps of each kind of network."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,10 +8,10 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.classifier.module import Classification
+from firstlight.config.schema import DistillationOptions
 from firstlight.data.tables import IGNORED, ReviewBatch, TokenBatch
 from firstlight.generator.module import Generation
 from firstlight.lit.distillation import Distillation, NetworkTeacher, teacher_divergence
-from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.training import Training
 from firstlight.masked.data import MaskedBatch
 from firstlight.masked.module import MaskedLanguageModeling
@@ -43,14 +42,6 @@ def test_one_logit_is_that_of_the_second_class() -> None:
     logit, teacher = random_logits(TEXTS, 1, seed=1), random_logits(TEXTS, 2, seed=2)
     both = torch.cat((torch.zeros(TEXTS, 1), logit), dim=1)
     assert_close(teacher_divergence(logit, teacher, 1.7), teacher_divergence(both, teacher, 1.7))
-
-
-def test_the_loss_is_the_weighted_mean() -> None:
-    table, rows = random_logits(11, CLASSES, seed=3).log_softmax(dim=1), torch.tensor([7, 2, 10, 2, 3])
-    logits = random_logits(TEXTS, CLASSES, seed=1)
-    teacher = Distillation(lambda batch: table[batch.rows], weight=0.3, temperature=2.0)
-    found = teacher.loss(torch.tensor(5.0), logits, SimpleNamespace(rows=rows))
-    assert_close(found, 0.7 * 5.0 + 0.3 * teacher_divergence(logits, table[rows], 2.0))
 
 
 class Constant(nn.Module):

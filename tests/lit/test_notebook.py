@@ -10,7 +10,6 @@ import lightning as L
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 import callback_fixtures
 import firstlight
@@ -145,16 +144,6 @@ def test_the_schedule_of_a_training_on_loaders_ends_with_it(reviews: Any, traine
     fitted.fit(module, data.train_dataloader())
     assert fitted.optimizers[0].param_groups[0]["lr"] == pytest.approx(0.0, abs=1e-9)
     assert fitted.global_step == 12
-
-
-def test_a_classifier_trains_on_pairs_of_tensors(trainer: Any, reviews: Any) -> None:
-    module = Classification.for_data(reviews(), **SIZES)
-    token_ids = torch.randint(2, 100, (30, 11))
-    token_ids[:, 7:] = 0
-    loader = DataLoader(TensorDataset(token_ids, torch.arange(30) % 2), batch_size=10)
-    fitted = trainer()
-    fitted.fit(module, loader, loader)
-    assert "val/loss" in fitted.callback_metrics
 
 
 def test_a_batch_of_another_kind_is_refused_by_what_it_should_be(trainer: Any, reviews: Any) -> None:

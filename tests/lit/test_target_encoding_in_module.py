@@ -105,14 +105,6 @@ BROKEN: dict[str, tuple[Change, str]] = {
         lambda metadata: metadata.update(target_encoding=3),
         "target_encoding in the checkpoint is missing or broken",
     ),
-    "a list": (
-        lambda metadata: metadata["target_encoding"].update(scale=[1.0]),
-        "target_encoding in the checkpoint is missing or broken",
-    ),
-    "one number for many": (
-        lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
-        "target_encoding in the checkpoint is missing or broken",
-    ),
     "another vocabulary": (
         lambda metadata: metadata["target_encoding"].update(word_scores=torch.zeros(3, 2)),
         r"is broken \(word_scores must be a tensor of type torch.float32 and shape",

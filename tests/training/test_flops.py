@@ -27,18 +27,6 @@ def test_a_generator_is_counted_as_by_hand() -> None:
     assert training_flops(config, {"vocab_size": WORDS}, LENGTH) == a_text
 
 
-def test_blocks_that_are_run_three_times_work_as_three_times_as_many() -> None:
-    looped, deep, single = (
-        training_flops(
-            GeneratorConfig(**SIZES | {"num_layers": layers}, context_length=LENGTH, num_loops=loops),
-            {"vocab_size": WORDS},
-            LENGTH,
-        )
-        for layers, loops in ((2, 3), (6, 1), (2, 1))
-    )
-    assert looped == deep > single
-
-
 def test_a_translator_works_on_two_texts() -> None:
     """Its encoder, then a decoder of as many layers with cross-attention, each on as many tokens."""
     config = EncoderDecoderConfig(**SIZES, context_length=LENGTH)

@@ -166,15 +166,6 @@ def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: S
     assert f"{RELATIVE} stretched from 13 to 25 rows" in caplog.text
 
 
-def test_what_does_not_fit_is_named_with_both_shapes(saved: Saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
-    saved(generation(vocabulary, 0), vocabulary)
-    with caplog.at_level(logging.INFO):
-        initialized(saved, generation(vocabulary, 1, feed_forward_dim=17, num_layers=3), vocabulary)
-    assert "network.blocks.0.feed_forward" in caplog.text
-    assert QUERY.format(2) in caplog.text
-
-
 def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
     vocabulary = characters("abcdefg")
     saved(generation(vocabulary, 0), vocabulary)

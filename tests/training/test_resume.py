@@ -12,9 +12,7 @@ import pytest
 import torch
 
 from firstlight.commands.train import had_test
-from firstlight.files import locks
 from firstlight.runs.folder import RunFolder
-from firstlight.training import resume
 from tests_support import Scripts, contents
 
 Interrupt = Callable[..., int]
@@ -142,29 +140,14 @@ def unfinished(begun: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("resumed", ["auto", "folder"])
 def test_no_second_run_starts_beside_one_that_is_still_trained(
-    resumed: str, scripts: Scripts, unfinished: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
+    resumed: str, scripts: Scripts, unfinished: Path, quick: list[str]
 ) -> None:
-    monkeypatch.setattr(resume, "SECONDS_TO_WAIT", 0)
     before = contents(scripts.folder)
     done = scripts.run("train", *quick, f"resume={unfinished if resumed == 'folder' else resumed}")
     assert done.returncode == 2
     where = unfinished if resumed == "folder" else unfinished.relative_to(scripts.folder)
     assert done.stderr.endswith(f"{where}: another process is training this run; wait for it, or stop it\n")
-    assert f"{where}: another process is training this run; waiting up to 0 s" in done.stdout
     assert contents(scripts.folder) == before
-
-
-def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
-    scripts: Scripts, begun: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = json.loads((begun / "metrics.json").read_text())
-    (begun / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
-    lock = locks.take(begun / ".lock")
-    assert lock is not None
-    monkeypatch.setattr(resume, "sleep", lambda _: locks.release(lock))
-    done = scripts.run("train", *quick, "resume=auto")
-    assert done.returncode == 0, done.stderr
-    assert "resumed at step 4 " in done.stdout
 
 
 def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:

@@ -1,8 +1,9 @@
 from firstlight.callbacks.activation_sizes import ActivationSizes as ActivationSizes
 from firstlight.callbacks.checkpoint import BestAndLast as BestAndLast
 from firstlight.callbacks.checkpoint import FinalValidation as FinalValidation
+from firstlight.callbacks.evaluation import TorchMetric as TorchMetric
 from firstlight.callbacks.learning_checks import LearningChecks as LearningChecks
-from firstlight.callbacks.non_finite import NonFiniteGuard as NonFiniteGuard
+from firstlight.callbacks.learning_checks import NonFiniteGuard as NonFiniteGuard
 from firstlight.callbacks.progress import ProgressBar as ProgressBar
 from firstlight.callbacks.progress import ValidationLine as ValidationLine
 from firstlight.callbacks.reseed import ReseedEveryStep as ReseedEveryStep
@@ -11,7 +12,6 @@ from firstlight.callbacks.throughput import Throughput as Throughput
 from firstlight.callbacks.token_metrics import LastPosition as LastPosition
 from firstlight.callbacks.token_metrics import Perplexity as Perplexity
 from firstlight.callbacks.token_metrics import TokenAccuracy as TokenAccuracy
-from firstlight.callbacks.torch_metric import TorchMetric as TorchMetric
 from firstlight.callbacks.training_evaluation import TrainingEvaluation as TrainingEvaluation
 from firstlight.classifier.accuracy import Accuracy as Accuracy
 from firstlight.classifier.confusion_matrix import ConfusionMatrix as ConfusionMatrix

@@ -56,7 +56,6 @@ class BestAndLast(Checkpoint):
         self.best_model_path = str(self.folder / "best.ckpt")  # Lightning's names; its strategies assign to them
         self.last_model_path = str(self.folder / "last.ckpt")
         self.best_score: float | None = None
-        self.best_step: int | None = None
         self.saved_step = -1
         self.is_saving = False
 
@@ -90,10 +89,10 @@ class BestAndLast(Checkpoint):
         self.saved_step = trainer.global_step
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best_score": self.best_score, "best_step": self.best_step}
+        return {"best_score": self.best_score}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best_score, self.best_step = state_dict["best_score"], state_dict["best_step"]
+        self.best_score = state_dict["best_score"]
 
     def _is_best(self, trainer: Trainer) -> bool:
         """Return whether the monitored metric is better than the best so far. If so, store it as the best."""
@@ -107,7 +106,7 @@ class BestAndLast(Checkpoint):
             or (score < self.best_score if self.mode == "min" else score > self.best_score)
         )
         if is_better:
-            self.best_score, self.best_step = score, trainer.global_step
+            self.best_score = score
         return is_better
 
     @staticmethod
@@ -124,7 +123,7 @@ class BestAndLast(Checkpoint):
             raise RunError(f"{self.folder} was removed or moved while the run was trained")
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")
+                raise RunError(f"{name} is not finite at step {trainer.global_step}; lower optimizer.lr")
         self.is_saving = True
         try:
             trainer.save_checkpoint(path)
@@ -206,14 +205,6 @@ def is_last_step(trainer: Trainer) -> bool:
 def best_and_last(trainer: Trainer) -> BestAndLast | None:
     """Return the trainer's BestAndLast callback, or None if it has none."""
     return callback_of(trainer, BestAndLast)
-
-
-def last_before(trainer: Trainer) -> str:
-    """Return, for the message of a failed training, whether it has a checkpoint to resume from."""
-    callback = best_and_last(trainer)
-    if callback is not None and Path(callback.last_model_path).is_file():
-        return "the last checkpoint was written before this step"
-    return "no checkpoint was written before this step"
 
 
 Found = TypeVar("Found", bound=Callback)

@@ -1,15 +1,17 @@
-"""A callback that says when a training does not learn."""
+"""Callbacks that say when a training does not learn, or that it diverges."""
 
 import logging
 import math
 from collections import Counter
 from typing import Any
 
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
 
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.data.tables import IGNORED
+from firstlight.errors import RunError
 from firstlight.lit.schedules import LONG_WARMUP, total_steps
 
 log = logging.getLogger(__name__)
@@ -128,3 +130,33 @@ class LearningChecks(EvaluationCallback):
         if name not in self.said:
             self.said.append(name)
             log.warning("%s (%s)", text, PAGE)
+
+
+class NonFiniteGuard(Callback):
+    """Stop the training at the first loss that is NaN or infinite, before it changes the weights.
+
+    Raises:
+        RunError: If the loss is NaN or infinite. The message names the loss, the step and a fix.
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.callbacks import NonFiniteGuard
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> with torch.no_grad():
+        ...     _ = module.network.embedding.weight.fill_(torch.nan)
+        >>> trainer = L.Trainer(max_steps=1, num_sanity_val_steps=0, callbacks=[NonFiniteGuard()])
+        >>> trainer.fit(module, datamodule=data)
+        Traceback (most recent call last):
+        firstlight.errors.RunError: the loss is nan at step 0; lower optimizer.lr, ...
+    """
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        if not loss.isfinite():
+            raise RunError(
+                f"the loss is {loss.item()} at step {trainer.global_step}; lower optimizer.lr, or set "
+                "trainer.gradient_clip_val=1.0"
+            )

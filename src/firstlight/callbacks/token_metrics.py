@@ -39,18 +39,9 @@ class TokenMetric(MetricCallback):
     def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Ratio:
         return Ratio()
 
-    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        """Add a batch to the ratio."""
-        raise NotImplementedError
-
-    def named(self, value: Tensor) -> dict[str, Tensor]:
-        """Return the metrics of a ratio's value. Their names have no `val/` or `test/`."""
-        raise NotImplementedError
-
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Tensor) -> None:
-        if self.metrics[stage].update_called or not value.isnan():
-            for name, number in self.named(value).items():
-                pl_module.log(f"{stage}/{name}", number)
+        if self.metrics[stage].update_called or not value.isnan():  # nan: no process has added anything
+            super().finish(trainer, pl_module, stage, value)
 
 
 class Perplexity(TokenMetric):

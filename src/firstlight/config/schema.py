@@ -1,6 +1,7 @@
 """The root of the configuration: typed where it is ours, open where users name classes by `_target_`."""
 
 import functools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,6 @@ from omegaconf import II, MISSING, DictConfig
 
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.kind.registry import KINDS
-from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions
 
@@ -43,6 +43,24 @@ class VectorsNode(VectorOptions):
     """Node `vectors` of the tasks with word tokens."""
 
     std: float | None = II("model.embedding_std")
+
+
+@dataclass
+class DistillationOptions:
+    """Node `distillation`: how a network learns from the teacher that `teacher` names."""
+
+    weight: float = 0.5
+    """Share of the loss that compares the network with the teacher, from 0 to 1; the rest compares it with the true
+    labels or tokens."""
+    temperature: float = 1.0
+    """Temperature of both distributions in that comparison; above 1, the smaller probabilities of the teacher count
+    more."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise ValueError(f"distillation.weight={self.weight} must lie between 0 and 1")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"distillation.temperature={self.temperature} must be a finite number above 0")
 
 
 @dataclass

@@ -23,10 +23,11 @@ from torch import nn
 from torchmetrics import Metric, MetricCollection
 
 from firstlight.callbacks.checkpoint import FinalValidation
+from firstlight.callbacks.evaluation import TorchMetric
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
-from firstlight.callbacks.torch_metric import TorchMetric
+from firstlight.config.schema import DistillationOptions
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
@@ -37,7 +38,6 @@ from firstlight.kind.run import Run
 from firstlight.kind.teachers import check_teacher, fingerprint_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.distillation import Distillation, NetworkTeacher
-from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss

@@ -5,7 +5,6 @@ import os
 import sys
 from operator import attrgetter
 from pathlib import Path
-from time import monotonic, sleep
 
 from omegaconf import DictConfig
 
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 UNFINISHED = ("running", "interrupted", "failed")
 LIMITS = "trainer.max_epochs or trainer.max_steps"
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
-SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
 def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
@@ -51,7 +49,6 @@ def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
     else:
         folder = RunFolder(Path(wish))
         folder.read()
-    wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
         say(f"{folder.path} is already finished; to train it further, raise {LIMITS}")
         sys.exit(0)
@@ -75,16 +72,6 @@ def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
     task = value_of("task", typed)
     searched = f"{wish}:{task}" if wish == LATEST and task else wish
     return find_run(searched, log_dir, _is_unfinished, "unfinished run")
-
-
-def wait_until_free(folder: RunFolder) -> None:
-    """Wait some seconds for the end of another process that trains a run; `refuse_folder` checks whether it ended."""
-    if not folder.is_locked():
-        return
-    say(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
-    end = monotonic() + SECONDS_TO_WAIT
-    while folder.is_locked() and monotonic() < end:
-        sleep(0.1)
 
 
 def is_further_process() -> bool:
