@@ -103,6 +103,7 @@ def test_an_unknown_command_is_one_line_and_exit_code_2(
         (("runs", "nowhere"), {"torch", "lightning", "hydra", "rich.table"}),
         (("train", "--help"), OF_A_TRAINING),
         (("train", "dropuot=1"), OF_A_TRAINING),
+        (("baseline", "--task", "translation"), OF_A_TRAINING | {"sklearn"}),
     ],
 )
 def test_an_answer_does_not_wait_for_what_it_does_not_need(

@@ -1,7 +1,6 @@
 """Texts on a terminal are visible and complete, and control characters in them have no effect."""
 
 import io
-import logging
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from firstlight.console import Console
-from firstlight.terminal_text import Formatter, note, say, visible, write_out
+from firstlight.terminal_text import note, say, visible, write_out
 from tests_support import ROOT
 
 HOSTILE = "[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\r"
@@ -68,16 +67,6 @@ def test_the_commands_of_a_console_itself_reach_the_terminal() -> None:
     console.print("x\x1b", style="bold")
     assert stream.getvalue() == "\x1b[?25l\x1b[1mx\\x1b\x1b[0m\n"
     assert next(iter(console.render(Text("\x1b")))) == Segment("\\x1b")
-
-
-def test_a_log_line_and_its_traceback_are_visible() -> None:
-    try:
-        raise ValueError(HOSTILE)
-    except ValueError:
-        record = logging.LogRecord("a", logging.ERROR, "b", 1, "c %s", (HOSTILE,), sys.exc_info())
-    lines = Formatter("%(message)s").format(record)
-    assert lines.startswith(f"c {SHOWN}\n")
-    assert lines.endswith(f"ValueError: {SHOWN}")
 
 
 PROGRAM = """

@@ -3,8 +3,6 @@
 import csv
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +20,7 @@ from firstlight.generator.kind import CharacterDataNode
 from firstlight.runs.named import find_run
 from firstlight.runs.predictions import read_predictions
 from firstlight.text.normalize import words
-from tests_support import ROOT, Scripts
+from tests_support import Scripts
 
 
 def measured(scripts: Scripts, *arguments: str) -> tuple[Path, dict]:
@@ -107,15 +105,6 @@ def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[
         assert sum(int(cell["count"]) for cell in cells) == record["data"]["rows"][split]
         assert hits / record["data"]["rows"][split] == pytest.approx(record["metrics"][f"{stage}/accuracy"])
         assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
-
-
-def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
-    happened = []
-    texts, chosen = baseline_classifier._texts, baseline_classifier.best_of
-    monkeypatch.setattr(baseline_classifier, "_texts", lambda data, split: happened.append(split) or texts(data, split))
-    monkeypatch.setattr(baseline_classifier, "best_of", lambda *args: happened.append("choice") or chosen(*args))
-    measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder))
-    assert happened == ["train", "validation", "choice", "test"]
 
 
 def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(
@@ -258,16 +247,6 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(arguments: list[str], m
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(scripts.folder.iterdir()) == []
-
-
-def test_what_answers_a_mistake_imports_no_torch() -> None:
-    heavy = "{'torch', 'lightning', 'sklearn'} & sys.modules.keys()"
-    code = (
-        "import sys; from firstlight.commands.baseline import BaselineOptions, compose;"
-        f"compose(BaselineOptions('stars')); sys.exit(', '.join({heavy}) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_bad_row_is_named_and_the_record_says_that_it_failed(scripts: Scripts) -> None:

@@ -7,49 +7,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from firstlight.config import checks
-from firstlight.config.checks import check_accelerator, check_numbers, check_trainer
+from firstlight.config.checks import check_accelerator, check_numbers
 from firstlight.errors import UserError
 
 DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs": 10, "max_steps": -1}
-
-
-def checked(*, train: bool = True, **trainer: Any) -> None:
-    check_trainer(OmegaConf.create({"train": train, "trainer": DEFAULT | trainer}))
-
-
-@pytest.mark.parametrize(
-    ("trainer", "message"),
-    [
-        ({"val_check_interval": 0}, "trainer.val_check_interval=0 must be a share of an epoch above 0, or a number"),
-        ({"check_val_every_n_epoch": 0}, "trainer.check_val_every_n_epoch=0 must be at least 1"),
-        ({"accumulate_grad_batches": 0}, "trainer.accumulate_grad_batches=0 must be at least 1"),
-        ({"max_steps": 0}, "trainer.max_steps=0 would train nothing; set a larger number, or train=false"),
-        ({"limit_train_batches": 0.0}, "trainer.limit_train_batches=0 would train nothing"),
-        ({"max_epochs": 1.5}, "trainer.max_epochs=1.5 must be a whole number"),
-    ],
-)
-def test_what_trains_nothing_or_fails_is_refused(trainer: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)):
-        checked(**trainer)
-
-
-@pytest.mark.parametrize("strategy", ["fsdp", "fsdp_cpu_offload", "deepspeed_stage_3", "model_parallel"])
-def test_strategies_that_divide_the_parameters_are_refused(strategy: str) -> None:
-    with pytest.raises(UserError, match=f"trainer.strategy={strategy} divides the parameters .*; use trainer=ddp"):
-        checked(strategy=strategy, devices=2)
-
-
-@pytest.mark.parametrize(
-    "trainer",
-    [
-        {},
-        {"val_check_interval": 1, "check_val_every_n_epoch": None, "accumulate_grad_batches": 1},
-        {"val_check_interval": "00:05:00", "max_epochs": None},
-        {"train": False, "max_steps": 0, "max_epochs": 0, "limit_train_batches": 0},
-    ],
-)
-def test_what_can_be_trained_with_is_not_refused(trainer: dict[str, Any]) -> None:
-    checked(**trainer)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,7 +47,6 @@ UNUSED = {  # options of Hydra
     "config_name": "train reads train.yaml; add your own settings with --config-dir",
     "experimental_rerun": "a pickle is not read, because it can run code; write resume= and the run's folder",
 }
-SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"  # checks all jobs before the first one starts
 QUESTIONS = ("help", "hydra_help", "cfg", "info", "shell_completion", "resolve", "package")  # options of Hydra
 
 
@@ -56,7 +54,8 @@ def main() -> None:
     """Compose the configuration, check it and train: one run, or several with `-m`."""
     register_schemas()
     spelling.use(spelling.as_override)
-    refuse_interpolation(Path.cwd())
+    if "${" in str(Path.cwd()):
+        raise UserError(f"{Path.cwd()}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
     with explained():
         asked, options, overrides = parsed(sys.argv[1:])
         is_question = any(getattr(asked, option) for option in QUESTIONS)
@@ -77,7 +76,9 @@ def main() -> None:
                 return
             check_run(config)
             if config.dry_run:
-                show_single_plan(config)
+                from firstlight.sweeps.progress import show_plan
+
+                show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
                 return
             check_accelerator(config.trainer)
             if asked.doctor:
@@ -212,34 +213,16 @@ def train_run(config: DictConfig, started_at: float = STARTED_AT) -> float | Non
 
 
 def train_job(config: DictConfig) -> float | None:
-    """Train a job of a sweep, perhaps in another process. Return the optimized metric, which Hydra's sweepers use."""
+    """Train a job that the sweeper has checked, perhaps in another process. Return the optimized metric."""
     started_at = time.perf_counter()
     spelling.use(spelling.as_override)
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
-    is_checked = str(hydra_config.sweeper.get("_target_")) == SWEEPER
-    is_beside_others = launchers.is_parallel(hydra_config)
-    has_own_output = is_checked or is_beside_others  # the terminal shows the table of the sweep
-    with explained(), own_output(folder) if has_own_output else nullcontext():
-        if not is_checked:
-            check(config)
+    with explained(), own_output(folder):  # the terminal shows the table of the sweep
         refuse_folder(config, folder)
-        if is_beside_others:
+        if launchers.is_parallel(hydra_config):
             launchers.use_share(config, hydra_config)
         return train_run(config, started_at)
-
-
-def refuse_interpolation(folder: Path) -> None:
-    """Raise UserError for a current folder whose name Hydra would resolve, since the name is a part of its settings."""
-    if "${" in str(folder):
-        raise UserError(f"{folder}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
-
-
-def show_single_plan(config: DictConfig) -> None:
-    """Print what dry_run=true shows for a single run."""
-    from firstlight.sweeps.progress import show_plan
-
-    show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
 
 
 def had_test(folder: RunFolder) -> bool:
