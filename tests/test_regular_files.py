@@ -21,7 +21,6 @@ from firstlight.lab.reports.all_runs import gather
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs.folder import RunFolder, read_history
 from firstlight.runs.foreign import kept_overrides
-from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
 from run_folders import make_run
 
@@ -64,7 +63,6 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "folder/train.csv": lambda path: find_source(ReviewOptions(path=str(path.parent))),
     "source.txt": lambda path: find_text(CharacterOptions(path=str(path))),
     "folder/novel.txt": lambda path: find_text(CharacterOptions(path=str(path.parent))),
-    "words": load_word_list,
     "vectors": lambda path: read_vectors(path, ["good"], 2),
     "best.ckpt": read_checkpoint,
     "history.jsonl": read_history,

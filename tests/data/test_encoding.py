@@ -117,14 +117,6 @@ def test_a_given_tokenizer_is_used_as_it_is_and_a_file_to_be_tested_on_stays_who
     assert texts_of(encoded, "test") == ["shared [UNK]"] * 3
 
 
-def test_a_word_list_is_the_vocabulary_and_read_again_when_it_changes(write, folder, tmp_path):
-    write(train=rows(3))
-    options = TokenizerOptions(word_list=str(tmp_path / "words.txt"))
-    for words in ("cup\nshared\n", "mug\n"):
-        (tmp_path / "words.txt").write_text(words)
-        assert encode_folder(folder, tokenizer=options).tokenizer.words == ["[PAD]", "[UNK]", *words.split()]
-
-
 # --- splits that the source does not have ---
 
 

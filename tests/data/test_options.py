@@ -50,11 +50,9 @@ def test_options_that_make_no_data_are_refused(kind, options, message):
     [
         (ReviewOptions, {"kind": CHARACTERS}, "tokenizer=char requires a generator; use tokenizer=word or"),
         (PairOptions, {"kind": CHARACTERS}, "tokenizer=char makes sentences too long; use tokenizer=subword or word"),
-        (PairOptions, {"word_list": "words.txt"}, "tokenizer.word_list has lower-case words, but translation"),
         (PairOptions, {"kind": PIECES, "max_size": 259}, "max_size=259 is too small for 256 bytes and 4 marks; set it"),
         (CharacterOptions, {"kind": PIECES, "max_size": 255}, "max_size=255 is too small for 256 bytes; set it to 256"),
         (CharacterOptions, {"punctuation": False}, "tokenizer.punctuation=false removes marks, but a generator"),
-        (CharacterOptions, {"word_list": "words.txt"}, "tokenizer.word_list has simplified words, but a generator"),
     ],
 )
 def test_tokenizers_that_do_not_suit_the_data_are_refused(kind, tokenizer, message):

@@ -8,7 +8,6 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from firstlight.files.lines import read_text
 from firstlight.files.row_writer import write_rows
 from firstlight.files.rows import read_rows
 from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
 
 DAMAGES = 200  # trials for each format
@@ -117,27 +115,12 @@ def first_bytes(source: Path, size: int, target: Path) -> None:
     target.write_bytes(content if len(content) <= size else content[:size].rpartition(b"\n")[0] + b"\n")
 
 
-@pytest.mark.faults("damaged bytes: word lists and vectors")
-def test_a_damaged_word_list_is_read_or_refused(trials: Trials, tmp_path: Path) -> None:
-    path = tmp_path / "vocabulary.txt"
-    words = [f"word{index}" for index in range(300)]
-    path.write_text("\n".join(["[PAD]", "[UNK]", *map(letters, words)]) + "\n", encoding="utf-8")
-
-    def check(damage: Damage) -> None:
-        with damaged(path, damage):
-            tokenizer = answered(partial(load_word_list, path))
-            if tokenizer is not None:
-                tokenizer.encode("some words of a text")
-
-    trials.examples(damages(), check, DAMAGES, "word list")
-
-
 def letters(word: str) -> str:
     """Return the word with letters in place of its digits."""
     return word.translate(str.maketrans("0123456789", "abcdefghij"))
 
 
-@pytest.mark.faults("damaged bytes: word lists and vectors")
+@pytest.mark.faults("damaged bytes: word vectors")
 @pytest.mark.parametrize("ending", ["vec", "txt"])
 def test_damaged_vectors_are_read_or_refused(ending: str, trials: Trials, tmp_path: Path) -> None:
     path = tmp_path / f"vectors.{ending}"

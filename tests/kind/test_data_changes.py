@@ -130,12 +130,12 @@ def test_an_address_is_that_of_the_configuration_files(tmp_path: Path, monkeypat
 def test_what_says_how_texts_are_read_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "mine").mkdir(parents=True)
-    tokenizer = {"kind": "word", "word_list": "/etc/hostname", "punctuation": True}
+    tokenizer = {"kind": "word", "punctuation": False}
     saved = {"_target_": "os.system", "name": "mine", "hub": "evil/evil", "text_column": "body", "labels": "stars"}
     found = options_of_metadata(saved | {"tokenizer": tokenizer}, ReviewOptions, tmp_path / "cache")
     assert (found.name, found.text_column, found.labels.name) == ("mine", "body", "stars")
     assert (found.hub, found.cache_dir, found.source) == ("", str(tmp_path / "cache"), SourceKind.auto)
-    assert (found.tokenizer.word_list, found.tokenizer.punctuation) == (None, True)
+    assert found.tokenizer.punctuation is False
     with pytest.raises(UserError, match="the data set mine, which is not below"):
         options_of_metadata(saved | {"source": "hub"}, ReviewOptions, tmp_path / "cache")
 

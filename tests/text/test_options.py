@@ -14,7 +14,6 @@ CHARACTERS, PIECES = TokenizerKind.char, TokenizerKind.subword
         ({"max_size": 2}, r"tokenizer.max_size=2 must be at least 3, for \[PAD\], \[UNK\] and one word"),
         ({"min_document_frequency": 0}, "tokenizer.min_document_frequency=0 must be at least 1"),
         ({"kind": PIECES, "max_size": None}, "tokenizer.max_size=null: byte-pair encoding requires"),
-        ({"kind": PIECES, "word_list": "words.txt"}, "tokenizer.word_list requires whole words; set tokenizer=word"),
         ({"kind": CHARACTERS, "unknown_symbol": "??"}, r"tokenizer.unknown_symbol=\?\? must be one character"),
         ({"kind": CHARACTERS, "unknown_symbol": ""}, "tokenizer.unknown_symbol= must be one character, or null"),
     ],

@@ -1,6 +1,5 @@
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import tokenizers
@@ -13,7 +12,6 @@ from firstlight.text.tokenizers import (
     PAD,
     UNK,
     Tokenizer,
-    load_word_list,
     train_subword_tokenizer,
     train_word_tokenizer,
 )
@@ -136,45 +134,6 @@ def test_with_punctuation_marks_are_words_and_still_are_after_json():
     assert Tokenizer.from_json(tokenizer.to_json()).tokens("No... 5!!!") == ["no", "...", "5", "!!!"]
 
 
-# --- word lists ---
-
-
-def word_list(folder: Path, content: str | bytes) -> Path:
-    path = folder / "words.txt"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-@pytest.mark.parametrize("content", ["tea\ncoffee\n", "\ufefftea\r\ncoffee", "[UNK]\ntea\ncoffee\n[PAD]\n"])
-def test_a_word_list_keeps_its_order(tmp_path, content):
-    tokenizer = load_word_list(word_list(tmp_path, content))
-    assert tokenizer.words == [PAD, UNK, "tea", "coffee"]
-    assert tokenizer.tokens("Coffee or tea?") == ["coffee", UNK, "tea"]
-
-
-def test_a_word_list_with_punctuation_has_marks(tmp_path):
-    tokenizer = load_word_list(word_list(tmp_path, "tea\n!!!\n5\n"), punctuation=True)
-    assert tokenizer.tokens("5 tea!!!") == ["5", "tea", "!!!"]
-    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' is not a word of simplified texts; list '!!! !' instead"):
-        load_word_list(word_list(tmp_path, "!!!!\n"), punctuation=True)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("tea\ncoffee\ntea\n", r"words.txt:3: 'tea' is already on line 1; remove one of them"),
-        ("tea\n\ncoffee\n", r"words.txt:2: '' is not a word of simplified texts; remove the line"),
-        ("tea\nit's\n", r"words.txt:2: \"it's\" is not a word of simplified texts; list 'its' instead"),
-        ("tea\nA\n", r"words.txt:2: 'A' is not a word of simplified texts; remove the line"),
-        ("", r"words.txt: the file has no words; write one word per line"),
-        ("[UNK]\n", r"words.txt: the file has no words"),
-    ],
-)
-def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
-    with pytest.raises(UserError, match=message):
-        load_word_list(word_list(tmp_path, content))
-
-
 # --- pairs of texts ---
 
 PAIR = ("A cat sat.", "The CAT moved!")
@@ -204,12 +163,10 @@ def test_a_pair_is_two_texts_with_marks(kind):
     assert tokenizer.encode_words(words).ids.tolist() == tokenizer.encode(PAIR)
 
 
-def test_the_marks_of_pairs_count_as_entries_of_the_vocabulary(tmp_path):
+def test_the_marks_of_pairs_count_as_entries_of_the_vocabulary():
     tokenizer, ids = train_word_tokenizer(["aa bb aa cc", "aa bb"], max_size=6, pairs=True)
     assert tokenizer.words[5:] == ["aa"]
     assert ids.ids.tolist() == [5, 1, 5, 1, 5, 1]
-    (tmp_path / "words.txt").write_text("[PAD]\n[DELIMITER]\nbb\n")
-    assert load_word_list(tmp_path / "words.txt", pairs=True).words[5:] == ["bb"]
 
 
 def test_what_is_no_pair_and_what_is_one_are_refused_in_one_line():

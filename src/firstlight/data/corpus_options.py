@@ -75,8 +75,6 @@ class CharacterOptions(DataOptions):
             raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
         if not self.separator.isascii():
             raise ValueError(f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change it")
-        if self.tokenizer.word_list is not None:
-            raise ValueError("tokenizer.word_list has simplified words, but a generator keeps the text; remove it")
         if kind is TokenizerKind.word and not self.tokenizer.punctuation:
             raise ValueError("tokenizer.punctuation=false removes marks, but a generator keeps them; set it to true")
 

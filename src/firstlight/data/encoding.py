@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import (
     Text,
     Tokenizer,
-    load_word_list,
     train_subword_tokenizer,
     train_word_tokenizer,
 )
@@ -200,8 +198,6 @@ def rows_of_columns(
 def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
     wanted, pairs = options.tokenizer, options.reads_pairs or options.choices is not None
     texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
-    if wanted.word_list is not None:
-        return load_word_list(Path(wanted.word_list), punctuation=bool(wanted.punctuation), pairs=pairs)
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
         return train_subword_tokenizer(texts, vocab_size=wanted.max_size, pairs=pairs)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from firstlight.data import cache
 from firstlight.data.options import DataOptions
-from firstlight.data.sources import hash_of
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Text
 
@@ -53,13 +52,11 @@ def stored(
     changes the encoding besides the tokenizers, the source, the tokenizer's options, and the options that choose the
     rows of the splits.
     """
-    word_list = options.tokenizer.word_list and Path(options.tokenizer.word_list)
     depends_on |= {
         "source": [source.fingerprint, *source.layout],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
         "rows": [options.deduplicate, options.max_train_rows],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
-        "word_list": hash_of({"": word_list}) if word_list and word_list.is_file() else None,
         "given": [tokenizer and tokenizer.to_json() for tokenizer in given],
     }
 

@@ -125,8 +125,6 @@ def options_of_metadata(
     for key in kept.keys() - known.keys():
         problem = f"the checkpoint's data.{key} is not an option of this version"
         raise UserError(f"{problem}; use the version that wrote the checkpoint")
-    if isinstance(kept.get("tokenizer"), dict):
-        kept["tokenizer"] = kept["tokenizer"] | {"word_list": None}  # the checkpoint has the vocabulary
     if path is not None or source is not None:
         kept |= {"path": path, "source": source or "auto"}
     elif kept.get("path") is not None:

@@ -31,8 +31,6 @@ class TokenizerOptions:
             requires a number.
         min_document_frequency: Number of training texts that a word must occur in, at least 1; rarer words become
             [UNK]. For a generator of one text: the number of times that a word must occur; rarer words are spelled.
-        word_list: File with one word per line that is used as the vocabulary, only for "word"; None: the vocabulary is
-            counted in the training texts.
         punctuation: Whether single letters, digits and marks such as !!! are tokens, only for "word"; None: True for
             "word".
         unknown_symbol: Character that replaces all characters outside the vocabulary, only for "char"; None: such a
@@ -54,7 +52,6 @@ class TokenizerOptions:
     kind: TokenizerKind = TokenizerKind.word
     max_size: int | None = 7000
     min_document_frequency: int = 2
-    word_list: str | None = None
     punctuation: bool | None = None
     unknown_symbol: str | None = "\ufffd"
 
@@ -68,8 +65,6 @@ class TokenizerOptions:
             raise ValueError(f"tokenizer.min_document_frequency={self.min_document_frequency} must be at least 1")
         if self.kind is TokenizerKind.subword and self.max_size is None:
             raise ValueError("tokenizer.max_size=null: byte-pair encoding requires a size; set it, such as to 4000")
-        if self.kind is not TokenizerKind.word and self.word_list is not None:
-            raise ValueError("tokenizer.word_list requires whole words; set tokenizer=word, or remove it")
         if self.punctuation and self.kind is not TokenizerKind.word:
             raise ValueError("tokenizer.punctuation=true requires whole words; set tokenizer=word, or remove it")
         if self.unknown_symbol is not None and len(self.unknown_symbol) != 1:

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, count
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from firstlight.errors import UserError
-from firstlight.files.lines import read_lines
 from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.ragged import RaggedIds
@@ -278,28 +276,6 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
         if letters.issuperset(word):
             for start in range(0, times, at_once):
                 yield f"{word} " * min(at_once, times - start)
-
-
-def load_word_list(path: Path, *, punctuation: bool = False, pairs: bool = False) -> Tokenizer:
-    """Return a tokenizer of the words of a file, one per line. The special tokens come first, listed or not.
-
-    Raises UserError for a blank line, a word listed twice, and a word that no text can contain after simplification.
-    """
-    split = words_and_marks if punctuation else words
-    special = special_tokens(pairs=pairs)
-    line_of: dict[str, int] = {}
-    for line, text in read_lines(path):
-        word = text.rstrip("\r\n")
-        if word in line_of:
-            raise UserError(f"{path}:{line}: {word!r} is already on line {line_of[word]}; remove one of them")
-        if word not in special and (found := split(word)) != [word]:
-            remedy = f"list {' '.join(found)!r} instead" if found else "remove the line"
-            raise UserError(f"{path}:{line}: {word!r} is not a word of simplified texts; {remedy}")
-        line_of[word] = line
-    listed = [word for word in line_of if word not in special]
-    if not listed:
-        raise UserError(f"{path}: the file has no words; write one word per line")
-    return _word_tokenizer(listed, punctuation=punctuation, pairs=pairs)
 
 
 def _word_tokenizer(vocabulary: list[str], *, punctuation: bool, pairs: bool) -> Tokenizer:

@@ -171,7 +171,7 @@ def _train(
 
 
 def write_lists(folder: RunFolder, data: TableData) -> None:
-    """Write the vocabulary, which tokenizer.word_list can read, and the documents that a generator may memorize."""
+    """Write the vocabulary, and the documents that a generator may memorize."""
     words = (word.replace("\n", "\\n") for word in data.tokenizer.words)
     write_atomically(folder.vocabulary_file, "\n".join(words) + "\n")
     if known := data.known_documents():

@@ -43,8 +43,6 @@ class PairOptions(DataOptions):
             raise ValueError(f"data.source_column and data.target_column are both {self.source_column}; change one")
         if self.tokenizer.kind is TokenizerKind.char:
             raise ValueError("tokenizer=char makes sentences too long; use tokenizer=subword or word for translation")
-        if self.tokenizer.word_list is not None:
-            raise ValueError("tokenizer.word_list has lower-case words, but translation keeps case; remove it")
         size = self.tokenizer.max_size
         if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES + NUM_MARKS:
             raise ValueError(
