@@ -1,4 +1,5 @@
 import csv
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,14 @@ def test_the_first_reviews_are_shown_with_what_was_said_and_written(bench, folde
         shares = rows.probabilities[row]
         assert line["text"] == text
         assert line[given] == data.encoded.label_names[data.encoded.labels[row]]
+        assert line["true"] == data.class_names[data.targets[row]]
         assert line["prediction"] == data.class_names[int(shares.argmax())]
         assert [line[f"p({name})"] for name in data.class_names] == pytest.approx(shares.tolist())
     with Path(folder, "test.csv").open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == list(table[0]) == ["text", given, "prediction", *(f"p({name})" for name in data.class_names)]
+    assert (
+        header == list(table[0]) == ["text", given, "true", "prediction", *(f"p({name})" for name in data.class_names)]
+    )
     assert lines == [[str(value) for value in line.values()] for line in table]
 
 
@@ -72,9 +76,18 @@ def test_a_test_of_some_batches_shows_what_was_judged(bench, folder, published, 
     assert len(table) == 30
 
 
-def test_every_test_shows_a_table_and_a_validation_none(bench, folder, published) -> None:
+def test_a_validation_writes_the_most_confident_texts_of_each_cell_and_shows_no_table(
+    bench, folder, published, monkeypatch
+) -> None:
+    monkeypatch.setattr(review_table, "MOST_OF_CELL", 3)
     data = bench.data()
     trainer = bench.trainer(ReviewTable(folder, 7))
     for run in (trainer.test, trainer.validate, trainer.test):
         run(bench.module(data), datamodule=data, verbose=False)
     assert [len(table) for _, table in published] == [7, 7]
+    with Path(folder, "validation.csv").open(encoding="utf-8", newline="") as file:
+        cells = [list(rows) for _, rows in groupby(csv.DictReader(file), lambda row: (row["true"], row["prediction"]))]
+    assert {row["text"] for rows in cells for row in rows} <= set(data.texts("validation", 10**6))
+    shares = [[float(row[f"p({row['prediction']})"]) for row in rows] for rows in cells]
+    assert max(map(len, shares)) == 3
+    assert shares == [sorted(each, reverse=True) for each in shares]

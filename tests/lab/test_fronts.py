@@ -1,5 +1,8 @@
 """A search with several objectives is reported by its Pareto front."""
 
+from pathlib import Path
+
+from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.fronts import front_of, on_front
@@ -47,6 +50,6 @@ def test_tables_and_the_page_show_the_front() -> None:
     assert [row[1:3] for row in rows] == [["0.7", "900"], ["0.6", "400"], ["0.5", "100"]]
     listed = {row["folder"]: row.get("on_pareto_front") for row in run_rows([board], TRIALS)}
     assert listed == {"trial-1": True, "trial-2": True, "trial-3": False, "trial-4": True, "trial-5": None}
-    drawn = content([board], TRIALS, lambda _: False)["boards"][0]["front"]
+    drawn = content([board], TRIALS, lambda _: False, SavedPredictions(Path()))["boards"][0]["front"]
     assert [each["values"] for each in drawn["on"]] == [[0.7, 900], [0.6, 400], [0.5, 100]]
     assert [each["values"] for each in drawn["others"]] == [[0.6, 900]]

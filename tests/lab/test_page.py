@@ -6,20 +6,23 @@ import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from firstlight.figures import style
 from firstlight.lab.reports import page as module
+from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.page import as_script, content, libraries, pack, page
 from firstlight.runs.summary import Confusion, Curve, Run
 from run_folders import a_row, falls
 
 METRIC = "val/accuracy"
+LOAD = SavedPredictions(Path("nowhere"))
 
 
 def content_of(*runs: Run) -> dict[str, Any]:
-    found = content(boards(runs, falls), runs, falls)
+    found = content(boards(runs, falls), runs, falls, LOAD)
     return json.loads(json.dumps(found, allow_nan=False))
 
 
@@ -32,7 +35,8 @@ def test_no_character_of_the_data_ends_its_element() -> None:
 
 def test_the_page_is_whole_and_names_no_other_host() -> None:
     (board,) = boards([a_row("a")], falls)
-    html = page("a <b> $title", ["${data}"], [replace(board, finding="stars: a <b> & c.")], board.runs, falls)
+    found = [replace(board, finding="stars: a <b> & c.")]
+    html = page("a <b> $title", ["${data}"], found, board.runs, falls, LOAD)
     assert "<title>a &lt;b&gt; $title</title>" in html
     assert "<p>${data}</p>" in html
     assert "<li>stars: a &lt;b&gt; &amp; c.</li>" in html, "without JavaScript too"

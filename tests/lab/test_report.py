@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from browser import Opened, a_browser, open_file
+from firstlight.files.row_writer import write_rows
 from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
@@ -149,7 +150,7 @@ def test_a_baseline_is_named_by_its_values_and_every_other_group_has_a_verdict(t
     assert (best["tiny", "0.2"]["verdict"], float(best["small", "0"]["verdict_p"])) == ("", 0.0)
     assert "against tiny · dropout 0.2" in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
     assert "against rank 4" in done.stdout
-    assert "8 of the compared runs have no predictions/validation.npz" in done.stderr
+    assert "runs without predictions/validation.npz, whose texts are not compared: 8." in done.stderr
 
 
 def test_the_predictions_of_an_evaluation_replace_those_that_an_earlier_version_did_not_write(tmp_path: Path) -> None:
@@ -194,6 +195,7 @@ def test_two_runs_are_compared_on_the_terminal_and_on_a_page(tmp_path: Path) -> 
     assert "12 of 18 predictions changed. B gains most in the class so-so: +6 texts." in done.stdout
     assert re.search(r"model +│ +tiny │ +small", done.stdout)
     assert done.stdout.splitlines()[-1] == "The page is logs/compare.html"
+    assert done.stderr == ""
     html = (tmp_path / "logs" / "compare.html").read_text(encoding="utf-8")
     assert "<td>so-so</td><td>6</td><td>0.0%</td><td>100.0%</td>" in html
     assert "<p>B is better than A by 66.7 ± " in html
@@ -522,6 +524,51 @@ def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars:
     redrawn(stars, lambda: stars.locator("#runs tbody tr", has_text="dropout-0_model-tiny_seed-1").first.click())
     assert stars.locator("#confusion .plot").count() == 1
     assert "#9 · tiny · dropout 0 · seed 1" in stars.locator("#confusion").inner_text()
+
+
+def test_a_click_on_a_cell_of_a_confusion_matrix_shows_its_texts_and_two_classes_have_an_auc(
+    browser: Any, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path, "a")
+    write_confusion(run, [[2, 1], [0, 1]], ["bad", "good"])
+    (run / "reviews").mkdir()
+    write_rows(
+        run / "reviews" / "validation.csv",
+        [
+            {"text": text, "stars": label, "true": true, "prediction": predicted, "p(bad)": 1 - share, "p(good)": share}
+            for text, label, true, predicted, share in (
+                ("It broke.", "1 star", "bad", "bad", 0.01),
+                (NASTY, "2 stars", "bad", "good", 0.875),
+                ("It works.", "5 stars", "good", "good", 0.9),
+            )
+        ],
+    )
+    targets, predicted, losses = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 2.5, 0.3])
+    hits = (targets == predicted).astype(np.int64)
+    saved = Predictions(np.arange(4), losses.astype(np.float32), np.ones(4, np.int64), hits, "k", targets, predicted)
+    write_predictions(run / "predictions" / "validation.npz", saved)
+    damaged = make_run(tmp_path, "b", metrics={METRIC: 0.1})
+    write_confusion(damaged, [[1, 1], [1, 1]], ["bad", "good"])
+    (damaged / "reviews").mkdir()
+    (damaged / "reviews" / "validation.csv").write_text("text,true,prediction,p(good)\na,good,good,nan\n")
+    page = reported(browser, tmp_path, ".").page
+    cell = page.locator("#cell")
+
+    def click(matrix: int, row: int, column: int) -> None:
+        box = page.locator("#confusion .nsewdrag").nth(matrix).bounding_box()
+        page.mouse.click(box["x"] + box["width"] * (0.25 + column / 2), box["y"] + box["height"] * (0.25 + row / 2))
+
+    page.locator("#confusion").scroll_into_view_if_needed()
+    click(0, 0, 1)
+    assert "true bad, predicted good" in cell.inner_text()
+    assert cell.locator("td").all_inner_texts() == ["2 stars", "good", "0.875", NASTY]
+    click(0, 0, 0)
+    assert "2 texts of the validation split; the 1 most confident ones are shown." in cell.inner_text()
+    click(1, 0, 0)
+    assert "if their training wrote reviews/validation.csv" in cell.inner_text()
+    redrawn(page, page.locator("#runs tbody tr").first.click)
+    assert "AUC of the validation split\t0.6667" in texts(page, "#details tr")
+    assert cell.inner_text() == ""
 
 
 def test_a_click_on_a_run_shows_its_settings_results_files_and_command(stars: Any) -> None:

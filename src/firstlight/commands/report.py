@@ -97,7 +97,6 @@ def report(options: ReportOptions) -> Path:
     load = SavedPredictions(options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
-    say_problems(load)
     left = list(not_counted(found, runs))
     for run, why in left:
         if run.status != PRUNED:
@@ -109,10 +108,11 @@ def report(options: ReportOptions) -> Path:
     from firstlight.lab.reports.page import page
 
     contents = {
-        "report.html": page(title, notes, in_order, runs, falls, law.html() if law else ""),
+        "report.html": page(title, notes, in_order, runs, falls, load, law.html() if law else ""),
         "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{law.markdown()}" if law else ""),
         "report.csv": runs_table(found, runs).csv(),
     }
+    say_problems(load)
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
@@ -137,13 +137,13 @@ def refuse_unknown(option: str, wanted: Sequence[str], known: Iterable[str]) -> 
 
 
 def say_problems(predictions: SavedPredictions) -> None:
-    """Print which of the compared runs have no saved predictions, or damaged ones."""
+    """Print which runs have no saved predictions, or damaged ones."""
     for run, problem in predictions.damaged.items():
         say(f"not compared by texts: {predictions.folder / run}: {problem}", to=sys.stderr)
     if predictions.missing:
         note(
-            f"{predictions.missing} of the compared runs have no predictions/validation.npz, which this version "
-            "writes; they are compared by seeds only. For a classifier, `evaluate RUN --split validation` computes them"
+            f"runs without predictions/validation.npz, whose texts are not compared: {predictions.missing}. For a "
+            "classifier, `evaluate RUN --split validation` computes it"
         )
 
 

@@ -48,7 +48,9 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
 
     named = [replace(run, keys=run.keys | {"run": name}, files=()) for name, run in ((A, first), (B, second))]
     board = board_of(named, falls, metric or None)
-    write_atomically(folder / PAGE, page(f"{B} against {A}: {metric}", notes, [board], named, falls, result.html()))
+    write_atomically(
+        folder / PAGE, page(f"{B} against {A}: {metric}", notes, [board], named, falls, load, result.html())
+    )
     for line in notes:
         say(line)
     result.show()

@@ -36,7 +36,7 @@ NUMBERS = {  # fields of a run that are values of the record, and their types
 GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
 LINKED = (  # from the page of a report
     *("config.yaml", "metrics.json", "history.jsonl", "train.log", "figures/figures.html"),
-    *("confusion_matrix", "samples", "evaluate", "checkpoints"),
+    *("confusion_matrix", "reviews", "samples", "evaluate", "checkpoints"),
 )
 WHERE_DATA_IS = "data.source"  # a report has a column for it
 

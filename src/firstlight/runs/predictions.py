@@ -38,6 +38,18 @@ class Predictions:
         """Whether each unit is one text with one class."""
         return self.predicted is not None
 
+    @property
+    def auc(self) -> float | None:
+        """The area under the ROC curve of the second of two classes; None if a class has no text."""
+        assert self.targets is not None
+        is_second = self.targets == 1
+        scores = np.where(is_second, np.exp(-self.losses), -np.expm1(-self.losses))  # the probabilities of the second
+        first, second = np.sort(scores[~is_second]), scores[is_second]
+        if not len(first) or not len(second):
+            return None
+        below, not_above = (np.searchsorted(first, second, side) for side in ("left", "right"))
+        return float((below + not_above).mean() / (2 * len(first)))
+
     def values(self, metric: str) -> NDArray[np.float64] | None:
         """Return the mean of each unit, (units,), whose mean weighted by tokens is the metric; None for other metrics.
 

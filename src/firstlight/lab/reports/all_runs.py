@@ -3,6 +3,8 @@
 NumPy is imported if the saved predictions of a run are read.
 """
 
+import csv
+import io
 import json
 import logging
 import os
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
+from firstlight.files.regular import regular
 from firstlight.runs.folder import RunFolder, direction
 from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
@@ -35,6 +38,8 @@ SPLIT = (  # what decides which texts are validated
     *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
 )
 MOST_SETTINGS = 2_000
+MOST_BYTES = 2**24  # of the file of texts
+LONGEST_TEXT = 400  # characters
 LIMITS = {  # options that leave out a part of the data, and the texts of their values that leave out none
     "data.max_train_rows": ("None",),
     "trainer.limit_train_batches": ("None", "1.0"),  # 1 is one batch, and 1.0 is all of them
@@ -153,6 +158,35 @@ class SavedPredictions:
             return None
         self.missing += found is None and not run.is_baseline
         return found
+
+    def texts(self, run: Run, classes: Sequence[str]) -> list[dict[str, Any]] | None:
+        """Return the texts that a run has written for each cell of its confusion matrix; None if there are none.
+
+        true, predicted: the places of the classes. A damaged file is reported and not read.
+        """
+        path = self.folder / run.folder / "reviews" / "validation.csv"
+        try:
+            content = regular(path, MOST_BYTES).read_bytes().decode("utf-8")
+            return [_text_of(row, classes) for row in csv.DictReader(io.StringIO(content, newline=""), strict=True)]
+        except FileNotFoundError:
+            return None
+        except (OSError, UserError, csv.Error, KeyError, TypeError, ValueError) as error:
+            log.warning("%s is not shown: it is cut short or broken (%s)", path, error)
+            return None
+
+
+def _text_of(row: dict[str, str], classes: Sequence[str]) -> dict[str, Any]:
+    """Return a row of the file of texts. Raises KeyError, TypeError or ValueError if it is not one."""
+    share, text = float(row[f"p({row['prediction']})"]), row["text"]
+    if not 0 <= share <= 1:
+        raise ValueError(f"a probability is {share}")
+    return {
+        "true": classes.index(row["true"]),
+        "predicted": classes.index(row["prediction"]),
+        "label": row.get("stars", row.get("label")),
+        "probability": round(share, 4),
+        "text": text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …",
+    }
 
 
 class Configuration:

@@ -224,7 +224,7 @@ function showDetails() {
   const [run] = selected;
   const of = (titles, facts) => plainTable(titles, facts.filter(([, value]) => value != null && value !== ""), () => false);
   const settings = { folder: run.folder, ...run.settings, data: run.data, status: run.status, "reason if not counted": run.why };
-  const results = { ...run.metrics, parameters: run.parameters, steps: run.steps, "fit (s)": run.seconds };
+  const results = { ...run.metrics, "AUC of the validation split": run.auc, parameters: run.parameters, steps: run.steps, "fit (s)": run.seconds };
   const links = element("p");
   for (const file of run.files) {
     const address = [".", ...`${run.folder}/${file}`.split("/").map(encodeURIComponent)].join("/");
@@ -696,7 +696,7 @@ function lines(text, most = 58) {
 }
 
 function noteOf(runs, isSelected, what) {
-  const which = isSelected ? `The ${runs.length} selected runs that have ${what}.` : `The best ${runs.length} filtered runs that have ${what}. To choose others, click rows in the table of runs, with Ctrl or Shift for several.`;
+  const which = isSelected ? `The ${some(runs.length, "selected run")} with ${what}.` : `The best ${some(runs.length, "filtered run")} with ${what}. To choose others, click rows in the table of runs, with Ctrl or Shift for several.`;
   const limit = board.runs.length > report.detailed ? ` The page includes them only for the best ${report.detailed} runs.` : "";
   return runs.length ? which + limit : `No filtered run has ${what}.`;
 }
@@ -707,6 +707,7 @@ function drawConfusion() {
   const place = byId("confusion");
   for (const old of place.children) Plotly.purge(old);
   place.replaceChildren();
+  byId("cell").replaceChildren();
   for (const run of runs) {
     const { classes, counts } = run.confusion;
     const drawn = element("div", "", { class: "plot" });
@@ -736,7 +737,22 @@ function drawConfusion() {
     const drawnLayout = layout("", "predicted", "true", { ...more, height: 400 + 17 * title.length, margin: { l: 64, r: 16, t: 30 + 17 * title.length, b: 56 } });
     drawnLayout.title = { ...titled(""), text: title.map(plain).join("<br>"), font: { size: 13 } };
     Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
+    drawn.on("plotly_click", ({ points: [{ x, y }] }) => showCell(run, y, x));
   }
+}
+
+function showCell(run, row, column) {
+  // Shows the texts of a cell of a run's confusion matrix, the most confident first.
+  const { classes, counts } = run.confusion;
+  const texts = (run.cells ?? []).filter((each) => each.true === row && each.predicted === column);
+  const title = element("h3", `${named(run)}: true ${classes[row]}, predicted ${classes[column]}`);
+  const count = `${some(counts[row][column], "text")} of the validation split${run.cells && texts.length < counts[row][column] ? `; the ${texts.length} most confident ones are shown` : ""}.`;
+  const note = run.cells ? count : `${count} The page has the texts of the best ${report.withCells} runs, if their training wrote reviews/validation.csv.`;
+  const rows = texts.map((each) => [each.label, classes[each.predicted], each.probability.toFixed(3), each.text]);
+  const table = element("div", "", { class: "wide" });
+  if (rows.length) table.append(plainTable(["label", "prediction", "probability", "text"], rows, () => false));
+  byId("cell").replaceChildren(title, element("p", note), table);
+  byId("cell").scrollIntoView({ block: "nearest" });
 }
 
 function drawTexts() {

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.text import Cell, data_of, direction, front_table, headers, rows_of
@@ -22,6 +23,7 @@ from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
 DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
+WITH_CELLS = 12  # best runs of a board, for which the texts of the confusion matrix are included
 
 
 def page(
@@ -30,9 +32,13 @@ def page(
     found: Sequence[Board],
     runs: Sequence[Run],
     falls: Direction,
+    load: SavedPredictions,
     first: str = "",
 ) -> str:
-    """Return the whole page. All texts of runs are escaped. first: HTML of the sections before the others."""
+    """Return the whole page. All texts of runs are escaped.
+
+    load: returns the saved predictions of a run, or None. first: HTML of the sections before the others.
+    """
     return Template(packaged("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
@@ -40,7 +46,7 @@ def page(
         findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
         first=first,
         libraries=as_script(libraries()),
-        data=as_script(content(found, runs, falls)),
+        data=as_script(content(found, runs, falls, load)),
         script=packaged("page.js"),
     )
 
@@ -68,14 +74,15 @@ def as_script(data: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> dict[str, Any]:
+def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction, load: SavedPredictions) -> dict[str, Any]:
     """Return the data for page.js. Numbers that are not finite, such as NaN, are null."""
     most = max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(1, sum(len(run.curves) for run in runs))))  # points of a curve
     metrics = {name for run in runs for name in [*run.metrics, *run.curves]}
     return {
-        "boards": [_board(board, most) for board in found],
+        "boards": [_board(board, most, load) for board in found],
         "falls": {name: falls(name) for name in sorted(metrics)},
         "detailed": DETAILED,
+        "withCells": WITH_CELLS,
         "sampleMark": SAMPLE_MARK,
         "left": [
             {"folder": run.folder, "task": run.task, "data": data_of([run]), "status": run.status, "why": why}
@@ -84,7 +91,7 @@ def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> di
     }
 
 
-def _board(board: Board, most: int) -> dict[str, Any]:
+def _board(board: Board, most: int, load: SavedPredictions) -> dict[str, Any]:
     group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
     return {
         "name": board.name,
@@ -98,7 +105,9 @@ def _board(board: Board, most: int) -> dict[str, Any]:
         "headers": headers(board),
         "front": None if board.front is None else _front(board, board.front),
         "groups": [_group(group, row, board) for group, row in zip(board.groups, rows_of(board), strict=True)],
-        "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(board.runs, start=1)],
+        "runs": [
+            _run(run, board, place, group_of[id(run)], most, load) for place, run in enumerate(board.runs, start=1)
+        ],
     }
 
 
@@ -131,10 +140,11 @@ def _group(group: Group, row: Sequence[Cell], board: Board) -> dict[str, Any]:
     }
 
 
-def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str, Any]:
+def _run(run: Run, board: Board, place: int, group: int, most: int, load: SavedPredictions) -> dict[str, Any]:
     why = reason(run, board.metric)
     compute, compute_from = run.compute or (None, None)
-    is_detailed = place <= DETAILED
+    matrix = run.confusion if place <= DETAILED else None
+    predictions = load(run) if matrix and len(matrix.classes) == 2 else None
     return {
         "rank": None if why else place,
         "label": label_of(run, board),
@@ -156,10 +166,10 @@ def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str,
         "compute": finite(compute),
         "computeFrom": compute_from,
         "curves": _packed(run.curves, most),
-        "confusion": {"classes": run.confusion.classes, "counts": run.confusion.counts}
-        if run.confusion and is_detailed
-        else None,
-        "texts": run.texts if is_detailed else None,
+        "confusion": matrix and {"classes": matrix.classes, "counts": matrix.counts},
+        "cells": load.texts(run, matrix.classes) if matrix and place <= WITH_CELLS else None,
+        "auc": finite(predictions.auc) if predictions else None,
+        "texts": run.texts if place <= DETAILED else None,
     }
 
 
