@@ -26,7 +26,6 @@ UNUSUAL: dict[str, Callable[[], Figure]] = {
         {f"block {i}": np.ones((2, 40, 3)) for i in range(2)}
     ),
     "a single map of attention": lambda: figures.plot_attention_grid({"block 0": np.full((1, 5, 5), 0.2)}),
-    "bars of 48 heads": lambda: figures.plot_recent_attention({f"block {i}": np.ones(8) for i in range(6)}, 0.3),
     "calibration of two classes": lambda: figures.plot_calibration_curve(
         figures.calibration_bins(RNG.dirichlet([0.3, 0.3], 997), RNG.integers(2, size=997))
     ),
@@ -82,8 +81,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_attention_heads", (np.ones((0, 3, 3)), WORDS, WORDS), "is empty; pass at least one head"),
     ("plot_attention_grid", ({},), "maps has arrays of shapes"),
     ("plot_attention_grid", ({"block 1": np.zeros((3, 3))},), "maps has arrays of shapes"),
-    ("plot_recent_attention", ({}, 0.5), "shares is empty"),
-    *(("recent_share", (np.zeros(shape),), "with n greater than 4") for shape in ((2, 4, 4), (2, 7, 5), (7, 7))),
     ("calibration_bins", (np.zeros((0, 2)), NO_INTEGERS), "probabilities has shape"),
     ("plot_surprising_text", (WORDS, np.zeros(2)), "pieces of text and values of shape"),
     ("plot_colored_words", ([], np.zeros(0)), "pieces of text and values of shape"),
@@ -106,7 +103,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
         ("plot_fillings", ("[MASK]", words, np.full(shape, 0.1)), "and probabilities of shape")
         for words, shape in (([], (0, 0)), ([["a"]], (2, 1)), ([["a", "b"]], (1, 1)), ([[]], (1, 0)))
     ),
-    ("plot_character_frequencies", (WORDS, np.zeros(3)), "for 3 characters"),
     ("plot_coverage", ({},), "counts is empty"),
     ("plot_lengths", ({"words": np.ones(3), "characters": np.ones(2)},), "pass the same number of values for each"),
     ("plot_lengths", ({"words": NO_INTEGERS},), "pass the same number of values for each, at least one"),

@@ -1,11 +1,11 @@
-"""Tests of lengths and labels: their content, and that all texts are readable."""
+"""Tests of lengths, labels and coverage: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from figures_support import check_readable, data_axes, legend_of
-from firstlight.figures.data_sets import plot_label_counts, plot_lengths
+from firstlight.figures.data_sets import plot_coverage, plot_label_counts, plot_lengths
 
 WORDS = np.array([3, 5, 7, 11, 13, 17, 19, 23, 29, 31])
 CHARACTERS = 6 * WORDS
@@ -64,3 +64,20 @@ def test_every_split_has_a_panel_and_every_label_a_bar() -> None:
         assert axes.get_xlabel() == "number of rows"
     assert [label.get_text() for label in panels[0].get_yticklabels()][:2] == ["1 star", "$2"]
     assert panels[0].yaxis_inverted()
+
+
+def test_coverage_grows_by_the_most_frequent_words_first() -> None:
+    figure = plot_coverage({"en": np.array([2, 5, 3]), "de": np.array([1, 1])}, {"en": (2, 0.75)})
+    check_readable(figure)
+    (axes,) = data_axes(figure)
+    english, chosen, german = axes.lines
+    assert english.get_xdata().tolist() == [1, 2, 3]
+    assert english.get_ydata().tolist() == pytest.approx([0.5, 0.8, 1])
+    assert german.get_ydata().tolist() == pytest.approx([0.5, 1])
+    assert (chosen.get_xdata()[0], chosen.get_ydata()[0]) == (2, 0.75)
+    assert chosen.get_color() == english.get_color() != german.get_color()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "en: 3 distinct words",
+        "vocabulary in use, 2 words: 75.0%",
+        "de: 2 distinct words",
+    ]

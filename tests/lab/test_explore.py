@@ -31,7 +31,7 @@ LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b
 DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
 JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
 INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
-OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_head", *INSIDE]
+OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_heads", *INSIDE]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scripts.train(
         "task=text", data, "model=tiny", "model.num_layers=2", "context_length=11", "trainer.max_steps=20",
         "trainer.log_every_n_steps=5",
-        "trainer.accelerator=cpu", "logger=tensorboard", "data.batch_size=8",
+        "trainer.accelerator=cpu", "data.batch_size=8",
     )  # fmt: skip
 
 
@@ -107,20 +107,6 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
     assert notes.count("the text is from the validation split") == 1
 
 
-@pytest.mark.parametrize("is_asked_for", [True, False])
-def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
-    is_asked_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = Page(tmp_path, "", "", is_sample=False)
-    drawing = next(each for each in drawings() if each.name == "position_similarity")
-    page.add(drawing, Drawn(Figure(), ["the text was cut"], ["the axes are distances"]), is_asked_for=is_asked_for)
-    page.print_notes()
-    printed = capsys.readouterr().err
-    assert "note: position_similarity: the text was cut\n" in printed
-    assert ("the axes are distances" in printed) == is_asked_for
-    assert "the axes are distances" in page.write().read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("is_sample", "is_trained_on_sample", "note"),
     [(False, True, "The run was trained on a GENERATED SAMPLE"), (True, False, SAMPLE_NOTE), (False, False, None)],
@@ -133,7 +119,7 @@ def test_figures_of_the_training_and_of_other_data_are_marked_separately(
     for drawing in (each for each in drawings() if each.name in ("confusion_matrix", "curves")):
         figure = Figure()
         figure.suptitle(drawing.name)
-        page.add(drawing, Drawn(figure), is_asked_for=False)
+        page.add(drawing, Drawn(figure))
         marked[drawing.name] = figure.get_suptitle() != drawing.name
     assert marked == {"confusion_matrix": is_sample, "curves": is_trained_on_sample}
     text = page.write().read_text(encoding="utf-8")
@@ -142,20 +128,20 @@ def test_figures_of_the_training_and_of_other_data_are_marked_separately(
     assert note is None or note in text
 
 
-@pytest.mark.parametrize(("words", "details"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])
-def test_positive_and_negative_words_are_explained_where_they_are(words: list[str], details: list[str]) -> None:
-    assert drawn_words(words, str).details == details
+@pytest.mark.parametrize(("words", "notes"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])
+def test_positive_and_negative_words_are_explained_where_they_are(words: list[str], notes: list[str]) -> None:
+    assert drawn_words(words, str).notes == notes
 
 
 def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> None:
-    explored(scripts, str(own), "--figures", "attributions", "attention_head", "--text", "good " * 40)
-    assert drawn(own) == ["attention_head", "attributions"]
+    explored(scripts, str(own), "--figures", "attributions", "attention_heads", "--text", "good " * 40)
+    assert drawn(own) == ["attention_heads", "attributions"]
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert page.count("the text has 40 tokens; the network reads 23 of them") == 2
-    assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
+    assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_heads"], "in the order of asking"
 
 
-OF_TEXT = ["attention_recent", "characters", "loss_per_position", "next_token", "passages", "statistics", "surprise"]
+OF_TEXT = ["loss_per_position", "next_token", "passages", "statistics", "surprise"]
 
 
 def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, scripts: Scripts) -> None:
@@ -169,12 +155,12 @@ def test_two_runs_are_compared_and_named_by_what_differs(
 ) -> None:
     other = scripts.train("task=sentiment", *drawn_training, "dropout=0", "seed=5")
     notes = explored(scripts, str(own), "--compare", str(other), "--figures", "curves")
-    svg = (own / "figures" / "comparison.svg").read_text(encoding="utf-8")
+    svg = (own / "figures" / "curves.svg").read_text(encoding="utf-8")
     assert "dropout=0.3, training" in svg
     assert "dropout=0.0, validation" in svg
     assert "the runs differ in dropout, seed\n" in notes
     problem = refused(scripts, str(own), "--compare", str(other), "--figures", "norms")
-    assert "no figure of --figures shows two runs; add comparison to them, or omit --compare" in problem
+    assert "no figure of --figures shows two runs; add curves to them, or omit --compare" in problem
 
 
 def lose_data(run: Path, reviews: Path) -> None:
@@ -254,12 +240,9 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     [
         (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
         (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
-        (["RUN", "--figures", "comparison"], "--figures comparison requires a second run; name it by --compare"),
         (["RUN", "--compare", "RUN"], ": this is the run itself; name another run"),
         (["RUN", "--text", " "], "--text is empty; write a text, or omit the option"),
         (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
-        (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: the block does not exist; choose from 1"),
-        (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3 must be from 1 to 2 for block 1"),
         (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
         (["--task", "star"], "--task star: this task does not exist; there are"),
         (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
@@ -306,15 +289,15 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
     [
         ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False},
          {"text_column": "text", "labels": "stars"},
-         {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded", "looks_back"}),
+         {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded"}),
         ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
          {"text_column": "text", "labels": "binary"},
-         {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
+         {"classifier", "attention", "stars"}, {"encoded"}),
         ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"text_column": "text"},
-         {"generator", "reviews", "words", "attention", "looks_back", "encoded", "embedding"},
+         {"generator", "reviews", "words", "attention", "encoded", "embedding"},
          {"characters", "labels", "stars", "classifier"}),
         ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
-         {"translator", "pairs", "looks_back", "words"}, {"encoded", "generator"}),
+         {"translator", "pairs", "words"}, {"encoded", "generator"}),
     ],
 )  # fmt: skip
 def test_traits_say_what_fits(model: dict, data: dict, expected: set[str], missing: set[str]) -> None:

@@ -42,14 +42,9 @@ class ExploreOptions:
     text: str | None = None
     """The text for figures of attention, attributions and continuations. Default: one of the validation split."""
     compare: str | None = None
-    """Another run, whose curves are drawn with those of the first one in the figure `comparison`. With --compare,
-    `--figures curves` means `comparison`."""
+    """Another run, whose curves are drawn with those of the first one in the figure `curves`."""
     task: str | None = None
     """Draw the data of this task, instead of a run."""
-    block: int | None = None
-    """The attention that the figure attention_head shows, counted from 1 in the order of the figure attention."""
-    head: int | None = None
-    """The head of that attention, counted from 1."""
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
     """Open figures.html in the browser."""
@@ -103,11 +98,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
-        traits |= {"compare"}
-        options.figures = ["comparison" if name == "curves" else name for name in options.figures]
-        if options.figures and "comparison" not in options.figures:
+        if options.figures and "curves" not in options.figures:
             problem = f"--compare {options.compare}: no figure of --figures shows two runs"
-            raise UserError(f"{problem}; add comparison to them, or omit --compare")
+            raise UserError(f"{problem}; add curves to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
@@ -124,7 +117,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         loaded.config,
         loaded,
         None if other is None else load(str(other.path)),
-        *(options.text, options.block, options.head),
+        options.text,
         data_changes=options.data,
         log_dir=options.log_dir,
     )
@@ -132,12 +125,12 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     title = f"{record.get('task')}, {record.get('model')}"
     where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
     page = Page(folder.path / "figures", title, where, shows_sample(subject), subject.is_sample)
-    draw(drawings, subject, page, options.figures)
+    draw(drawings, subject, page)
     return finish(page)
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "compare", "block", "head"):
+    for name in ("text", "compare"):
         if getattr(options, name) is not None:
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     from firstlight.config.checks import compose_task
@@ -152,7 +145,7 @@ def _explore_task(options: ExploreOptions) -> Path:
 
     subject = Subject(config, data_node=composed.data, log_dir=options.log_dir)
     page = Page(folder, f"The data of {options.task}", "", subject.is_sample)
-    draw(drawings, subject, page, options.figures)
+    draw(drawings, subject, page)
     return finish(page)
 
 
@@ -166,11 +159,11 @@ def config_of_network(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def draw(drawings: list[Drawing], subject: "Subject", page: "Page", asked: list[str]) -> None:
-    """Draw and save the figures one by one. asked: the names given. Raises UserError if none of them can be drawn."""
+def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> None:
+    """Draw and save the figures one by one. Raises UserError if none of them can be drawn."""
     for drawing in drawings:
         try:
-            page.add(drawing, drawing.draw(subject), is_asked_for=drawing.name in asked)
+            page.add(drawing, drawing.draw(subject))
         except NothingToDrawError as error:
             page.left_out[drawing.name] = str(error)
     if not page.shown:

@@ -4,8 +4,6 @@ from firstlight.figures.ablations import plot_loss_by_rate as plot_loss_by_rate
 from firstlight.figures.ablations import plot_scaling_fit as plot_scaling_fit
 from firstlight.figures.attention import plot_attention_grid as plot_attention_grid
 from firstlight.figures.attention import plot_attention_heads as plot_attention_heads
-from firstlight.figures.attention import plot_recent_attention as plot_recent_attention
-from firstlight.figures.attention import recent_share as recent_share
 from firstlight.figures.calibration import Calibration as Calibration
 from firstlight.figures.calibration import calibration_bins as calibration_bins
 from firstlight.figures.calibration import plot_calibration_curve as plot_calibration_curve
@@ -17,7 +15,6 @@ from firstlight.figures.confusion_matrix import plot_confusion_matrix as plot_co
 from firstlight.figures.curves import Curve as Curve
 from firstlight.figures.curves import plot_curves as plot_curves
 from firstlight.figures.curves import plot_loss_per_position as plot_loss_per_position
-from firstlight.figures.data_sets import plot_character_frequencies as plot_character_frequencies
 from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts
 from firstlight.figures.data_sets import plot_lengths as plot_lengths

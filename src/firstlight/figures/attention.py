@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -26,7 +26,6 @@ BAR_LENGTH, BAR_WIDTH, BAR_SPACE = 2.0, 0.14, 0.9  # inches; the space includes 
 TITLE_SPACE, PANEL_GAP = 0.35, 0.2  # inches
 LOWEST, HIGHEST = 0.35, 2.0  # limits of height / width of a panel with square cells
 LOWEST_ROW = 1.4  # inches; an upright label does not fit next to a lower row
-MOST_NUMBERED = 24  # bars; the numbers of more bars would overlap
 
 
 def plot_attention_heads(
@@ -34,20 +33,17 @@ def plot_attention_heads(
     queries: Sequence[str],
     keys: Sequence[str],
     title: str = "Attention",
-    *,
-    highest: float = 1.0,
 ) -> Figure:
     """Draw the attention weights of one layer as one heat map for each head.
 
     Each row is a token that attends (a query). Each column is a token that is attended to (a key). Cells are square.
-    If there are many tokens, only every second or third token has a label.
+    The color scale ends at the highest weight. If there are many tokens, only every second or third token has a label.
 
     Args:
         weights: (heads, queries, keys) float; each row sums to 1.
         queries: the tokens of the rows, (queries,) strings.
         keys: the tokens of the columns, (keys,) strings.
         title: heading of the figure.
-        highest: weight at the upper end of the color scale, which starts at 0.
 
     Returns:
         The figure.
@@ -78,7 +74,7 @@ def plot_attention_heads(
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=style.MARGIN)  # keeps cells square
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
     images = [
-        _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}", highest)
+        _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}", float(weights.max()))
         for head, (axes, head_weights) in enumerate(zip(panels.flat, weights, strict=False), start=1)
     ]
     for axes in panels.flat[len(weights) :]:
@@ -205,83 +201,3 @@ def _trim(figure: Figure) -> None:
     boxes = [box for axes in figure.axes if axes.axison and (box := axes.get_tightbbox()) is not None]
     content = (max(box.y1 for box in boxes) - min(box.y0 for box in boxes)) / figure.dpi
     figure.set_figheight(content + TITLE_SPACE + 2 * PANEL_GAP)
-
-
-def recent_share(weights: NDArray[np.floating], last: int = 4) -> NDArray[np.float64]:
-    """Return the mean share of the attention that each head gives to the most recent tokens.
-
-    For the query at position i, the recent tokens are at the positions i - last + 1 to i. The mean includes only
-    queries with more than `last` visible tokens.
-
-    Args:
-        weights: (heads, length, length) float, the weights of a causal attention; each row sums to 1.
-        last: number of recent tokens, including the query itself.
-
-    Returns:
-        (heads,) float64, from 0 to 1.
-
-    Raises:
-        ValueError: if `weights` has another shape, or `length` is not greater than `last`.
-
-    Example:
-        >>> import numpy as np
-        >>> from firstlight.figures import recent_share
-        >>> weights = np.stack([np.eye(6), np.full((6, 6), 1 / 6)])  # to itself only; uniform
-        >>> recent_share(weights, last=3)
-        array([1. , 0.5])
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.ndim != 3 or weights.shape[1] != weights.shape[2] or weights.shape[1] <= last:
-        raise ValueError(f"weights has shape {weights.shape}; pass (heads, n, n) with n greater than {last}")
-    rows = range(last, weights.shape[1])
-    return np.mean([weights[:, row, row - last + 1 : row + 1].sum(axis=1) for row in rows], axis=0)
-
-
-def plot_recent_attention(
-    shares: Mapping[str, NDArray[np.floating]],
-    even: float,
-    *,
-    last: int = 4,
-    title: str = "Attention to the last four tokens",
-) -> Figure:
-    """Draw the share of the attention on the most recent tokens, with one bar for each head.
-
-    Args:
-        shares: name of the layer -> (heads,) float from 0 to 1, as returned by `recent_share`. Each layer is one group
-            of bars.
-        even: share on these tokens if the attention were uniform; drawn as a dashed line.
-        last: number of recent tokens; it appears in the label of the y axis.
-        title: heading of the figure.
-
-    Returns:
-        The figure.
-
-    Raises:
-        ValueError: if `shares` is empty.
-
-    Example:
-        >>> import numpy as np
-        >>> from firstlight.figures import plot_recent_attention
-        >>> figure = plot_recent_attention({"block 1": np.array([0.9, 0.4])}, even=0.12)
-        >>> figure.axes[0].get_ylabel()
-        'share of the attention on the last 4 tokens'
-    """
-    if not shares:
-        raise ValueError("shares is empty; pass the shares of at least one layer")
-    figure, axes = style.new_axes(title, 4.4)
-    style.label_axes(axes, "head", f"share of the attention on the last {last} tokens")
-    places, names, start = [], [], 0.0
-    for number, (name, values) in enumerate(shares.items()):
-        here = start + np.arange(len(values))
-        bars = axes.bar(here, values, color=style.PALETTE[number % len(style.PALETTE)], width=0.8, label=name)
-        if sum(map(len, shares.values())) <= MOST_NUMBERED:
-            axes.bar_label(bars, fmt="{:.0%}", fontsize=style.TICK_SIZE - 2)
-        places += here.tolist()
-        names += [f"{head + 1}" for head in range(len(values))]
-        start += len(values) + 0.7
-    axes.axhline(even, color=style.INK, linewidth=1, linestyle="--", label=f"uniform attention: {even:.0%}")
-    axes.set_xticks(places, names, fontsize=style.TICK_SIZE - (0 if len(places) <= MOST_NUMBERED else 3))
-    axes.set_ylim(0, 1.08)
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    style.legend(figure, ncols=4)
-    return figure

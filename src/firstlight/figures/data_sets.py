@@ -1,4 +1,4 @@
-"""Figures of a data set: lengths of texts, labels, frequencies of characters, and the coverage by a vocabulary."""
+"""Figures of a data set: lengths of texts, labels, and the coverage by a vocabulary."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +15,6 @@ from firstlight.figures import style
 BINS = 50
 COLORS = [style.BLUE, style.ORANGE]  # texts that fit the limit, and texts that do not
 SHOWN = 0.99  # quantile of the lengths at which the x axis ends; longer texts are counted in the last bar
-MOST_BARS = 80
-PER_ROW = 40
 COVERAGES = (0.8, 0.9, 0.95, 0.99)
 
 
@@ -140,55 +138,6 @@ def plot_label_counts(
         axes.xaxis.set_major_formatter("{x:,.0f}")
     panels[0].set_yticks(rows, [style.shorten(name) for name in names], parse_math=False)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
-    return figure
-
-
-def plot_character_frequencies(
-    characters: Sequence[str], counts: NDArray[Any], *, title: str = "Frequency of each character"
-) -> Figure:
-    """Draw the share of each character in a text on a logarithmic scale, in descending order.
-
-    The figure shows the 80 most frequent characters.
-
-    Args:
-        characters: labels of the characters, such as ␣ for a space.
-        counts: (characters,) int, the number of occurrences of each character, in any order.
-        title: heading of the figure.
-
-    Returns:
-        The figure.
-
-    Raises:
-        ValueError: if the lengths differ, or all counts are 0.
-
-    Example:
-        >>> import numpy as np
-        >>> from firstlight.figures import plot_character_frequencies
-        >>> figure = plot_character_frequencies(["a", "e", "␣"], np.array([20, 30, 50]))
-        >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
-        ['␣', 'e', 'a']
-    """
-    counts = np.asarray(counts)
-    if counts.shape != (len(characters),) or not counts.sum():
-        problem = f"counts has shape {counts.shape} and sum {counts.sum()} for {len(characters)} characters"
-        raise ValueError(f"{problem}; pass one count for each character, with a sum above 0")
-    order = np.argsort(-counts, kind="stable")[:MOST_BARS]
-    order = order[counts[order] > 0]
-    shares = counts / counts.sum()
-    num_rows = -(-len(order) // PER_ROW)
-    figure, panels = style.new_panels(title, 1.4 + 2.3 * num_rows, rows=num_rows, sharey=True)
-    lowest = shares[order].min()
-    for row, axes in enumerate(panels):
-        chosen = order[row * PER_ROW : (row + 1) * PER_ROW]
-        style.label_axes(axes, "character" if row == num_rows - 1 else "", "share of the text")
-        axes.bar(range(len(chosen)), shares[chosen], color=style.BLUE, width=0.8)
-        axes.set_yscale("log")
-        axes.set_ylim(lowest / 3, 1)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-        names = [characters[i] for i in chosen]
-        axes.set_xticks(range(len(chosen)), names, fontsize=style.TICK_SIZE + 1, parse_math=False)
-        axes.set_xlim(-0.7, min(PER_ROW, len(order)) - 0.3)
-        axes.tick_params(axis="x", length=0)
     return figure
 
 

@@ -130,11 +130,7 @@ class NothingToDrawError(UserError):
 
 
 class Drawn(NamedTuple):
-    """Figure with notes for the user, such as that the text was cut or chosen automatically.
-
-    details: explanations of parts of the figure. They are on the page, and printed only if the user named the figure.
-    """
+    """Figure with notes for the user, such as that the text was cut or chosen automatically."""
 
     figure: "Figure"
     notes: list[str] = []  # noqa: RUF012  (never changed)
-    details: list[str] = []  # noqa: RUF012  (never changed)

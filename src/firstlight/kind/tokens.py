@@ -25,14 +25,14 @@ class DrawnTokens(NamedTuple):
     """Tokens of a vocabulary.
 
     ids: token ids. names: readable name of each token. groups: index of the group of each token. group_names: name of
-    each group. details: where the groups come from, if their names do not say it.
+    each group. notes: where the groups come from, if their names do not say it.
     """
 
     ids: list[int]
     names: list[str]
     groups: list[int]
     group_names: list[str]
-    details: list[str] = []  # noqa: RUF012  (never changed)
+    notes: list[str] = []  # noqa: RUF012  (never changed)
 
 
 def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], str]) -> DrawnTokens:

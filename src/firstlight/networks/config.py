@@ -95,7 +95,6 @@ class TransformerConfig:
     """
 
     reads_windows: ClassVar[bool] = False  # whether a batch has windows of one length, not texts of any length
-    has_causal_attention: ClassVar[bool] = False  # whether a part of the network is causal, whatever `causal` is
 
     dim: int = 32
     num_heads: int = 4

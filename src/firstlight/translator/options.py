@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from firstlight.networks.config import TransformerConfig, check_at_least
 from firstlight.networks.variants import NormKind
@@ -30,8 +30,6 @@ class EncoderDecoderConfig(TransformerConfig):
         >>> EncoderDecoderConfig(num_layers=2).resolved_num_decoder_layers
         2
     """
-
-    has_causal_attention: ClassVar[bool] = True
 
     num_decoder_layers: int | None = None
     tie_embeddings: bool = False

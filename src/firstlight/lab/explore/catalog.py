@@ -69,7 +69,7 @@ def form_of(data: Mapping[str, Any]) -> str:
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     """Return the traits of a resolved config, as used by Drawing.needs.
 
-    The traits of a run are: run, the name of its kind, attention, looks_back (causal attention), embedding, encoded
+    The traits of a run are: run, the name of its kind, attention, embedding, encoded
     (positions have an encoding), and one_text (it reads one text or pair at a time, not several answers). The traits of
     its data are: reviews, labels, stars, characters, pairs and words.
     """
@@ -88,8 +88,6 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     traits |= {"run", kind.name}
     if architecture == "transformer":
         traits.add("attention")
-        if kind.model.has_causal_attention or model["causal"]:
-            traits.add("looks_back")
         if model["positions"] in ("learned", "sinusoidal", "rotary"):
             traits.add("encoded")
     if data.get("choice_columns") is None:
@@ -117,8 +115,6 @@ def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]
     fitting = [each for each in drawings() if traits.issuperset(each.needs.split())]
     known = {each.name: each for each in fitting}
     for name in names:
-        if name == "comparison" and "compare" not in traits and "run" in traits:
-            raise UserError("--figures comparison requires a second run; name it by --compare")
         if name not in known:
             raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names)] if names else fitting

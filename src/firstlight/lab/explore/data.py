@@ -10,8 +10,6 @@ from firstlight.data.choice_rows import longest
 from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
-    data_sets,
-    plot_character_frequencies,
     plot_coverage,
     plot_embeddings,
     plot_label_counts,
@@ -26,7 +24,7 @@ from firstlight.lab.explore.catalog import form_of
 from firstlight.text.normalize import words
 from firstlight.text.options import EigenMethod
 from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import CharacterTokenizer, decode, readable
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
@@ -89,24 +87,6 @@ def statistics(subject: Subject) -> Drawn:
     data = subject.data
     found = text_statistics(data.complete_text())
     return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
-
-
-def characters(subject: Subject) -> Drawn:
-    """Return the figure of the frequencies of the characters of the training text."""
-    data = subject.data
-    if isinstance(data.tokenizer, CharacterTokenizer):
-        ids = data.ids(data.stream("train"))
-        counts = np.bincount(ids, minlength=data.tokenizer.vocab_size)
-        names = [readable(data.tokenizer, i) for i in range(data.tokenizer.vocab_size)]
-    else:
-        counted = Counter(training_text(subject))
-        names, counts = [name.translate({32: "␣", 10: "⏎"}) for name in counted], np.array([*counted.values()])
-    title = f"Frequency of each character in {counts.sum():,} training characters"
-    notes = []
-    if (counts > 0).sum() > data_sets.MOST_BARS:
-        shown = f"{data_sets.MOST_BARS} most frequent of {(counts > 0).sum()} characters"
-        notes.append(f"the figure shows the {shown}")
-    return Drawn(plot_character_frequencies(names, counts, title=title), notes)
 
 
 def passages(subject: Subject) -> Drawn:
@@ -175,7 +155,7 @@ def word_vectors(subject: Subject) -> Drawn:
     counts = cooccurrence(ids, tokenizer.vocab_size, window, no_words)
     points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])
     shares = [explained_variance(counts, points[:, [axis]]) for axis in range(2)]
-    chosen, names, groups, group_names, details = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])
+    chosen, names, groups, group_names, notes = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])
     kept = [place for place, i in enumerate(chosen) if points[i].any()][:MOST_WORDS]
     if not kept:
         raise NothingToDrawError("no two words of the training texts are next to each other")
@@ -189,7 +169,7 @@ def word_vectors(subject: Subject) -> Drawn:
         columns=1,
         title=f"Words by the words next to them, in {len(ids):,} training texts",
     )
-    return Drawn(figure, details=details)
+    return Drawn(figure, notes)
 
 
 def training_text(subject: Subject) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.errors import UserError
 from firstlight.figures import (
     plot_attention_grid,
     plot_attention_heads,
@@ -14,18 +13,14 @@ from firstlight.figures import (
     plot_norms,
     plot_position_similarity,
     plot_position_waves,
-    plot_recent_attention,
-    recent_share,
 )
 from firstlight.figures.embeddings import principal_components
-from firstlight.kind.attention import AttentionMap
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.networks.config import WAVE_LENGTH_BASE
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
 
-LAST = 4  # recent tokens; most heads of post 2 attend to these
 NEIGHBOURS = 30  # t-SNE's perplexity
 
 
@@ -37,46 +32,12 @@ def attention(subject: Subject) -> Drawn:
     return Drawn(figure, [*notes, *found.notes])
 
 
-def attention_head(subject: Subject) -> Drawn:
-    """Return the figure of the attention weights of one head, with its tokens."""
+def attention_heads(subject: Subject) -> Drawn:
+    """Return the figure of the attention weights of the heads of the last block, with the tokens."""
     _, notes = subject.chosen_text()
     found = subject.attention
-    part = _chosen_block(subject, found.maps)
-    num_heads = len(part.weights)
-    if subject.head is not None and not 1 <= subject.head <= num_heads:
-        raise UserError(f"--head {subject.head} must be from 1 to {num_heads} for {part.name}")
-    head = _most_decided(part.weights) if subject.head is None else subject.head - 1
-    weights = part.weights[head : head + 1]
-    figure = plot_attention_heads(
-        weights,
-        part.queries,
-        part.keys,
-        f"{part.name.capitalize()}, head {head + 1}",
-        highest=float(weights.max()),
-    )
-    if max(map(len, part.keys)) == 1:
-        figure.axes[0].tick_params(axis="x", rotation=0)
-    figure.axes[0].set_title("")  # the heading has the number of the head
-    figure.axes[0].set_xlabel("key token")
-    figure.axes[0].set_ylabel("written token" if "cross" in part.name else "query token")
-    return Drawn(figure, [*notes, *found.notes])
-
-
-def attention_recent(subject: Subject) -> Drawn:
-    """Return the figure of the share of the attention on the last four tokens."""
-    _, notes = subject.chosen_text()
-    found = subject.attention
-    looks_back = [part for part in found.maps if "cross" not in part.name and "encoder" not in part.name]
-    length = looks_back[0].weights.shape[1]
-    if length <= LAST:
-        raise NothingToDrawError(
-            f"the text has {length} tokens, and the figure requires at least {LAST + 1}; use a longer --text"
-        )
-    shares = {part.name: recent_share(part.weights, LAST) for part in looks_back}
-    even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
-    figure = plot_recent_attention(
-        shares, even, last=LAST, title=f"Attention to the last four of up to {length} tokens"
-    )
+    part = found.maps[-1]
+    figure = plot_attention_heads(part.weights, part.queries, part.keys, part.name.capitalize())
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -86,24 +47,20 @@ def position_similarity(subject: Subject) -> Drawn:
     own, length, dim = model["positions"], subject.context_length, int(model["dim"])
     head_dim = model["head_dim"] or dim // model["num_heads"]
     mine = {own: " (this run)"}
-    details = []
-    panels = {f"learned{mine.get('learned', '')}{side}": table for side, table in _learned(subject.run).items()}
-    if not panels and subject.other is not None:
-        panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
-    if not panels:
-        details.append("learned positions require a run with model.positions=learned; --compare can name one")
+    notes = []
+    panels = {f"learned (this run){side}": table for side, table in _learned(subject.run).items()}
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
     panels[f"sinusoidal{mine.get('sinusoidal', '')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
         rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], float(model["rotary_base"]))
         turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{mine.get('rotary', '')}"] = turned[0].numpy()
-        details.append("rotary: similarity of a vector of ones, rotated by both positions")
+        notes.append("rotary: similarity of a vector of ones, rotated by both positions")
     relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
     if relative is not None:
         panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
-        details.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
-    return Drawn(plot_position_similarity(panels), details=details)
+        notes.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
+    return Drawn(plot_position_similarity(panels), notes)
 
 
 def position_waves(subject: Subject) -> Drawn:
@@ -124,15 +81,14 @@ def position_waves(subject: Subject) -> Drawn:
 
 def embeddings(subject: Subject) -> Drawn:
     """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
-    chosen, names, groups, group_names, details = subject.run.tokens()
+    chosen, names, groups, group_names, notes = subject.run.tokens()
     if len(chosen) < 4:
         raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
-    tables, notes = subject.run.vectors(), []
     if subject.config["model"].get("tie_embeddings"):
-        notes.append("the embedding and the output head have the same weights (model.tie_embeddings=true)")
+        notes = [*notes, "the embedding and the output head have the same weights (model.tie_embeddings=true)"]
     panels: dict[str, NDArray[np.float64]] = {}
     axis_labels: dict[str, tuple[str, str]] = {}
-    for name, weight in tables.items():
+    for name, weight in subject.run.vectors().items():
         vectors = weight.detach().numpy()[chosen]
         points, shares = principal_components(vectors)
         title = f"{name}, PCA"
@@ -150,7 +106,7 @@ def embeddings(subject: Subject) -> Drawn:
         axis_labels=axis_labels,
         title=f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions",
     )
-    return Drawn(figure, notes, details)
+    return Drawn(figure, notes)
 
 
 def norms(subject: Subject) -> Drawn:
@@ -169,22 +125,6 @@ def norms(subject: Subject) -> Drawn:
     names = [name.replace("self_attention", "attention") for name in parameters]
     sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
     return Drawn(plot_norms(names, sizes, gradients), notes)
-
-
-def _chosen_block(subject: Subject, maps: list[AttentionMap]) -> AttentionMap:
-    """Return the map with the number --block, or the last one."""
-    if subject.block is None:
-        return maps[-1]
-    if not 1 <= subject.block <= len(maps):
-        there = ", ".join(f"{i} {part.name}" for i, part in enumerate(maps, start=1))
-        raise UserError(f"--block {subject.block}: the block does not exist; choose from {there}")
-    return maps[subject.block - 1]
-
-
-def _most_decided(weights: NDArray[np.floating]) -> int:
-    """Return the index of the head with the lowest mean entropy. weights: (heads, queries, keys)."""
-    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
-    return int(entropy.argmin())
 
 
 def _learned(run: Run) -> dict[str, NDArray[np.float32]]:

@@ -20,7 +20,7 @@ from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 
 NAME = "figures.html"
-OF_TRAINING = ("embeddings", "curves", "comparison")  # figures that show a training, whatever data the others show
+OF_TRAINING = ("embeddings", "curves")  # figures that show a training, whatever data the others show
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
 
@@ -59,8 +59,8 @@ class Page:
             return SAMPLE_NOTE
         return TRAINED_ON_SAMPLE_NOTE if self.is_trained_on_sample else None
 
-    def add(self, drawing: Drawing, drawn: Drawn, *, is_asked_for: bool) -> None:
-        """Save a figure as PNG and SVG, and add it to the page. is_asked_for: also print its details."""
+    def add(self, drawing: Drawing, drawn: Drawn) -> None:
+        """Save a figure as PNG and SVG, and add it to the page."""
         is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
         if is_sample:
             style.mark_sample(drawn.figure)
@@ -72,9 +72,8 @@ class Page:
             style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
         if any("missing from font" in str(warning.message) for warning in caught):
             notes.append("boxes are characters that are not in the font")
-        for note in [*notes, *drawn.details] if is_asked_for else notes:
+        for note in notes:
             self._printed.setdefault(note, []).append(drawing.name)
-        notes += drawn.details
         self.shown.append(Shown(drawing.name, drawing.caption, notes, drawn.figure, image, is_sample))
 
     def print_notes(self) -> None:

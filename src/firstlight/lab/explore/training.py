@@ -34,7 +34,9 @@ class Line(NamedTuple):
 
 
 def curves(subject: Subject) -> Drawn:
-    """Return the figure of the loss and the optimized metric of a run."""
+    """Return the figure of the loss and the optimized metric of a run, or with --compare of two runs."""
+    if subject.other is not None:
+        return _of_two_runs(subject, subject.other)
     history = history_of(subject.run)
     lines = [Line(history, "train", SPLITS["train"], style.ORANGE), Line(history, "val", SPLITS["val"], style.BLUE)]
     panels = _panels(subject, lines)
@@ -49,11 +51,9 @@ def curves(subject: Subject) -> Drawn:
     return Drawn(plot_curves(panels, references=references))
 
 
-def comparison(subject: Subject) -> Drawn:
-    """Return the figure of the loss and the optimized metric of two runs."""
-    assert subject.other is not None
-    names, notes = names_of(subject.run, subject.other)
-    of_runs = zip((subject.run, subject.other), names, (style.BLUE, style.VERMILION), strict=True)
+def _of_two_runs(subject: Subject, other: Run) -> Drawn:
+    names, notes = names_of(subject.run, other)
+    of_runs = zip((subject.run, other), names, (style.BLUE, style.VERMILION), strict=True)
     lines = [
         Line(history, stage, f"{name}, {split}", color, is_dashed=stage == "train")
         for history, name, color in ((history_of(run), name, color) for run, name, color in of_runs)
@@ -63,7 +63,7 @@ def comparison(subject: Subject) -> Drawn:
         unit: drawn for unit, drawn in _panels(subject, lines).items() if len({curve.color for curve in drawn}) == 2
     }
     if not panels:
-        raise NothingToDrawError(f"{subject.run.folder.path} and {subject.other.folder.path} have no metric in common")
+        raise NothingToDrawError(f"{subject.run.folder.path} and {other.folder.path} have no metric in common")
     return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
 
 
