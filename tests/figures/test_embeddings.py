@@ -7,28 +7,12 @@ import pytest
 
 from figures_support import check_readable, data_axes
 from firstlight.figures import style
-from firstlight.figures.embeddings import plot_embeddings, principal_components
+from firstlight.figures.embeddings import plot_embeddings
 
 RNG = np.random.default_rng(0)
 TOKENS = [f"token{i}" for i in range(7)]
 GROUPS = [0, 1, 2, 0, 1, 2, 0]
 NAMES = ["vowels", "consonants", "other words"]
-
-
-def test_the_first_component_is_where_the_vectors_vary_most() -> None:
-    vectors = np.outer([-3.0, -1.0, 0.0, 4.0], [0.0, 2.0, 0.0]) + np.outer([1.0, -1.0, 1.0, -1.0], [0.1, 0.0, 0.0]) + 5
-    points, shares = principal_components(vectors)
-    assert points.shape == (4, 2)
-    assert points[:, 0].tolist() == pytest.approx([-6, -2, 0, 8], abs=0.02)  # 2 × the deviation, upwards
-    assert shares.sum() == pytest.approx(1)
-    assert shares[0] > 0.99
-
-
-def test_components_that_there_are_not_are_zero() -> None:
-    points, shares = principal_components(np.ones((5, 1)))
-    assert points.shape == (5, 2)
-    assert not points.any()
-    assert shares.tolist() == [0, 0]
 
 
 def test_points_have_the_colour_of_their_group() -> None:

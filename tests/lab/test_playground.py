@@ -318,11 +318,11 @@ def test_a_sentence_has_the_translation_and_the_attention_of_the_run(panel) -> N
         assert re.search(r'class="verdict translation">(.*?)</p>', html)[1] == (
             markup.escape(translation) or "<i>The translation is empty.</i>"
         )
-        found = run.cross_attention(SENTENCE, run.write(SENTENCE, beam_size=beam_size))
-        assert np.abs(weights_in(html) - found.weights[0, 1].numpy()).max() < 0.005
-        assert words_in(html) == [name or "·" for name in [*found.source, *found.written]]
-        assert html.count("data-column=") == len(found.source)
-        assert html.count("data-row=") == len(found.written)
+        found = run.cross_maps(SENTENCE, run.write(SENTENCE, beam_size=beam_size))[0]
+        assert np.abs(weights_in(html) - found.weights[1]).max() < 0.005
+        assert words_in(html) == [name or "·" for name in [*found.keys, *found.queries]]
+        assert html.count("data-column=") == len(found.keys)
+        assert html.count("data-row=") == len(found.queries)
 
 
 def test_markup_that_a_translator_writes_is_text(panel, monkeypatch) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
@@ -193,15 +192,15 @@ def test_sentences_beyond_the_context_are_cut_and_counted(
 
 def test_cross_attention_is_one_distribution_over_the_source_for_each_written_token(translator: Trained) -> None:
     loaded = translator.load()
-    found = loaded.cross_attention(TEXT)
-    assert "".join(found.source) == TEXT.replace(" ", "")
-    assert "".join(found.written) == loaded.translate(TEXT, beam_size=1).replace(" ", "") + "[END]"
-    assert found.weights.shape == (2, 4, len(found.written), len(found.source))
-    assert len(found.written) != len(found.source)
-    torch.testing.assert_close(found.weights.sum(dim=3), torch.ones(found.weights.shape[:3]))
-    assert found.weights.min() >= 0
-    assert not torch.allclose(found.weights[0], found.weights[1], atol=1e-3)
-    assert not torch.allclose(found.weights[:, 0], found.weights[:, 1], atol=1e-3)
+    first, last = loaded.cross_maps(TEXT)
+    assert "".join(last.keys) == TEXT.replace(" ", "")
+    assert "".join(last.queries) == loaded.translate(TEXT, beam_size=1).replace(" ", "") + "[END]"
+    assert last.weights.shape == (4, len(last.queries), len(last.keys))
+    assert len(last.queries) != len(last.keys)
+    np.testing.assert_allclose(last.weights.sum(axis=2), 1, atol=1e-5)
+    assert last.weights.min() >= 0
+    assert not np.allclose(first.weights, last.weights, atol=1e-3)
+    assert not np.allclose(last.weights[0], last.weights[1], atol=1e-3)
 
 
 # --- predict.py ---

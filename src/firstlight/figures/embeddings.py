@@ -18,24 +18,6 @@ POINT = 5.0  # width of a marker in points
 OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths right, points up
 
 
-def principal_components(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the coordinates of vectors along their principal components, and the share of the variance of each.
-
-    The entry with the largest absolute value of each component is positive.
-
-    vectors: (n, dim). Returns arrays of shapes (n, count) and (count,).
-    """
-    vectors = np.asarray(vectors, dtype=np.float64)
-    centred = vectors - vectors.mean(axis=0)
-    left, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    missing = max(count - len(sizes), 0)
-    left, sizes = np.pad(left, ((0, 0), (0, missing))), np.pad(sizes, (0, missing))
-    directions = np.pad(directions, ((0, missing), (0, 0)))
-    sign = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
-    total = max(float((sizes**2).sum()), np.finfo(float).tiny)
-    return (left * sizes * np.where(sign == 0, 1, sign))[:, :count], (sizes**2 / total)[:count]
-
-
 def plot_embeddings(
     panels: Mapping[str, NDArray[Any]],
     tokens: Sequence[str],

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.batches import EvaluationBatches
@@ -30,18 +29,6 @@ from firstlight.translator.sentence_pairs import PairTokenizers
 from firstlight.translator.translations import score
 
 SENTENCES_AT_ONCE = 64
-
-
-class CrossAttention(NamedTuple):
-    """Attention of the decoder to the source sentence.
-
-    weights: (layers, heads, written, sources); each row sums to 1. source, written: the tokens as text. The last
-    written token is the end mark.
-    """
-
-    weights: Tensor
-    source: list[str]
-    written: list[str]
 
 
 class TranslatorRun(PredictingRun):
@@ -153,27 +140,16 @@ class TranslatorRun(PredictingRun):
         """
         return self.tokenizers.source.encode_batch(texts).cut(self.network.context_length)
 
-    def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
-        """Return the attention of the decoder to the source sentence, for each token of a translation.
-
-        written: the token ids of the translation, as returned by `write`; by default the greedy translation. A sentence
-        that is longer than the context is cut. Raises UserError for an empty sentence.
-
-        >>> run.cross_attention("A man rides a bike.").weights.shape
-        """
-        maps = self.cross_maps(text, self.write(text, beam_size=1) if written is None else written)
-        return CrossAttention(
-            torch.from_numpy(np.stack([each.weights for each in maps])), maps[0].keys, maps[0].queries
-        )
-
-    def cross_maps(self, text: str, written: list[int]) -> list[AttentionMap]:
+    def cross_maps(self, text: str, written: list[int] | None = None) -> list[AttentionMap]:
         """Return the attention of each decoder block to the source sentence, for each token of a translation.
 
-        written: the token ids of the translation, as returned by `write`.
+        written: the token ids of the translation, as returned by `write`; by default the greedy translation. The last
+        query is the end mark. A longer sentence is cut to the context. Raises UserError for an empty sentence.
 
-        >>> run.cross_maps("A man rides a bike.", written=run.write("A man rides a bike."))[-1].keys
+        >>> run.cross_maps("A man rides a bike.")[-1].weights.shape
         """
-        return [each for each in self._maps(text, written) if "cross" in each.name]
+        ids = self.write(text, beam_size=1) if written is None else written
+        return [each for each in self._maps(text, ids) if "cross" in each.name]
 
     def _maps(self, text: str, written: list[int]) -> list[AttentionMap]:
         """Return the attention weights of all layers for a sentence and a translation of it."""

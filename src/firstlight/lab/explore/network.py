@@ -14,14 +14,13 @@ from firstlight.figures import (
     plot_position_similarity,
     plot_position_waves,
 )
-from firstlight.figures.embeddings import principal_components
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.networks.config import WAVE_LENGTH_BASE
-from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
+from firstlight.networks.positions import LearnedPositions, RotaryPositions, sinusoid
 
-NEIGHBOURS = 30  # t-SNE's perplexity
+NEIGHBORS = 30  # t-SNE's perplexity
 
 
 def attention(subject: Subject) -> Drawn:
@@ -42,8 +41,8 @@ def attention_heads(subject: Subject) -> Drawn:
 
 
 def position_similarity(subject: Subject) -> Drawn:
-    """Return the figure of the similarity of learned, sinusoidal, rotary and relative positions."""
-    model, network = subject.config["model"], subject.run.network
+    """Return the figure of the similarity of learned, sinusoidal and rotary positions."""
+    model = subject.config["model"]
     own, length, dim = model["positions"], subject.context_length, int(model["dim"])
     head_dim = model["head_dim"] or dim // model["num_heads"]
     mine = {own: " (this run)"}
@@ -56,10 +55,6 @@ def position_similarity(subject: Subject) -> Drawn:
         turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{mine.get('rotary', '')}"] = turned[0].numpy()
         notes.append("rotary: similarity of a vector of ones, rotated by both positions")
-    relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
-    if relative is not None:
-        panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
-        notes.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
     return Drawn(plot_position_similarity(panels), notes)
 
 
@@ -81,6 +76,9 @@ def position_waves(subject: Subject) -> Drawn:
 
 def embeddings(subject: Subject) -> Drawn:
     """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
+    from sklearn.decomposition import PCA  # slow to import
+    from sklearn.manifold import TSNE
+
     chosen, names, groups, group_names, notes = subject.run.tokens()
     if len(chosen) < 4:
         raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
@@ -90,13 +88,13 @@ def embeddings(subject: Subject) -> Drawn:
     axis_labels: dict[str, tuple[str, str]] = {}
     for name, weight in subject.run.vectors().items():
         vectors = weight.detach().numpy()[chosen]
-        points, shares = principal_components(vectors)
-        title = f"{name}, PCA"
-        panels[title] = points
-        axis_labels[title] = (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")
-        title = f"{name}, t-SNE"
-        panels[title] = _neighbours(vectors)
-        axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
+        components = PCA(2)
+        panels[f"{name}, PCA"] = components.fit_transform(vectors)
+        first, second = components.explained_variance_ratio_
+        axis_labels[f"{name}, PCA"] = (f"1st component ({first:.0%} of variance)", f"2nd component ({second:.0%})")
+        neighbors = TSNE(2, perplexity=min(NEIGHBORS, (len(vectors) - 1) / 3), init="pca", random_state=0)
+        panels[f"{name}, t-SNE"] = neighbors.fit_transform(vectors)
+        axis_labels[f"{name}, t-SNE"] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
     num_tokens = subject.run.network.embedding.num_embeddings
     figure = plot_embeddings(
         panels,
@@ -137,12 +135,3 @@ def _learned(run: Run) -> dict[str, NDArray[np.float32]]:
         if isinstance(getattr(network, name, None), LearnedPositions)
     }
     return found if len(found) > 1 else dict(zip([""], found.values(), strict=False))
-
-
-def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a reproducible t-SNE projection: (n, dim) -> (n, 2)."""
-    from sklearn.manifold import TSNE
-
-    perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
-    method = TSNE(2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=0)
-    return np.asarray(method.fit_transform(np.asarray(vectors, dtype=np.float32)), dtype=np.float64)
