@@ -183,15 +183,3 @@ def test_dropout_falls_on_the_change_and_not_on_the_residual_path() -> None:
     kept = seen.abs() > 1e-9
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
     assert_close(seen[kept], 2 * change[kept])  # the kept values are scaled up
-
-
-def test_dropout_can_leave_out_the_output_of_attention_as_in_post_5() -> None:
-    hidden = torch.ones(1, 7, 15)
-    for attention_output_dropout in (True, False):
-        config = make_config(dropout=0.5, attention_output_dropout=attention_output_dropout)
-        block = build_block(config, cross_attention=True)
-        torch.nn.init.ones_(block.feed_forward.contract.bias)
-        layers = {block.self_attention: {}, block.cross_attention: {"memory": hidden}, block.feed_forward: {}}
-        for sublayer, arguments in layers.items():
-            varies = not torch.equal(sublayer(hidden, **arguments), sublayer(hidden, **arguments))
-            assert varies == (attention_output_dropout or sublayer is block.feed_forward)

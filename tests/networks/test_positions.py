@@ -21,8 +21,6 @@ from firstlight.networks.variants import Positions
 
 make_config = partial(TransformerConfig, dropout=0.0)
 
-rotary_and_relative = pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative])
-
 
 def turned(rotary: RotaryPositions, heads: torch.Tensor, start: int = 0) -> torch.Tensor:
     """Return rotated heads, (batch, heads, length, head_dim). The module receives them concatenated."""
@@ -73,26 +71,6 @@ def test_the_config_chooses_the_positions() -> None:
     assert torch.equal(sinusoidal(hidden), hidden + sinusoid(torch.arange(1, 6), 8))
     learned = build_positions(make_config(dim=64, context_length=997, positions=Positions.learned, embedding_std=0.02))
     assert learned.table.weight.std().item() == pytest.approx(0.02, rel=0.02)
-
-
-@rotary_and_relative
-def test_attention_by_distance_does_not_care_where_a_text_starts(positions: Positions) -> None:
-    torch.manual_seed(0)
-    attention = build_attention(make_config(dim=12, num_heads=3, context_length=13, positions=positions))
-    text, before = torch.randn(2, 5, 12), torch.randn(2, 6, 12)
-    shifted = torch.cat((before, text), dim=1)
-    only_the_text = (torch.arange(11) >= 6)[None, None, None]
-    assert_close(attention(shifted, mask=only_the_text)[:, 6:], attention(text), atol=1e-5, rtol=1e-4)
-
-
-def test_attention_by_distance_knows_the_order() -> None:
-    torch.manual_seed(0)
-    text = torch.randn(2, 5, 12)
-    order = torch.tensor([3, 1, 4, 0, 2])
-    for kind, same in ((Positions.none, True), (Positions.rotary, False), (Positions.relative, False)):
-        attention = build_attention(make_config(dim=12, num_heads=3, positions=kind))
-        outputs = attention(text)
-        assert torch.allclose(attention(text[:, order]), outputs[:, order], atol=1e-5) is same
 
 
 def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
