@@ -15,7 +15,7 @@ from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import NothingToDrawError
 from firstlight.kind.load import load, run_for
 from firstlight.kind.registry import KINDS, OWN, kind_of_saved
-from firstlight.lab.explore.catalog import Drawing, check_names, choose, drawings, traits_of
+from firstlight.lab.explore.catalog import Drawing, choose, drawings, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
@@ -66,7 +66,6 @@ def main() -> None:
 
 def explore(options: ExploreOptions) -> Path:
     """Draw the figures, write them to the folder `figures` and print its path. Return the path of the page."""
-    check_names(options.figures)
     if (options.run is None) == (options.task is None):
         raise UserError("give either a run, such as latest, or --task, which draws only its data")
     if options.text is not None and not options.text.strip():

@@ -37,8 +37,7 @@ class EvaluateOptions(RunOptions):
     beam_size: int | None = None
     """For a translator: the beam size of the additional scores by beam search, 4 by default."""
     length_penalty: float | None = None
-    """For a translator: the length penalty of the beam search, by default that of the training. 0 prefers short
-    translations."""
+    """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations."""
 
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."

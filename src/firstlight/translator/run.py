@@ -100,17 +100,6 @@ class TranslatorRun(PredictingRun):
             yield from self._translate(ids.cut(context_length), search)
         count_cuts(np.array(lengths), context_length)
 
-    @property
-    def length_penalty(self) -> float:
-        """The length penalty of the translations during the training.
-
-        >>> run.length_penalty
-        """
-        node: Any = self.config
-        for key in ("callbacks", "translations", "length_penalty"):
-            node = node.get(key) if isinstance(node, dict) else None
-        return float(node) if isinstance(node, int | float) else 1.0
-
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
         """Return the token ids of the translation of one sentence, without begin and end marks.
 
@@ -195,11 +184,8 @@ class TranslatorRun(PredictingRun):
 
     # --- evaluate ---
 
-    def measure(
-        self, data: PairData, split: str, *, beam_size: int = 4, length_penalty: float | None = None
-    ) -> Measurement:
-        penalty = self.length_penalty if length_penalty is None else length_penalty
-        searches = {beams: self.search(beams, penalty) for beams in sorted({1, beam_size})}  # checks the options first
+    def measure(self, data: PairData, split: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> Measurement:
+        searches = {beams: self.search(beams, length_penalty) for beams in sorted({1, beam_size})}  # checks both
         rows = data.rows(split)
         if not len(rows):
             raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
@@ -211,7 +197,7 @@ class TranslatorRun(PredictingRun):
             scores = score(translations, references)
             metrics |= scores.metrics(beams)
             columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
-        size = {"rows": len(rows), "cut": data.num_cut(split), "beam_size": beam_size, "length_penalty": penalty}
+        size = {"rows": len(rows), "cut": data.num_cut(split), "beam_size": beam_size, "length_penalty": length_penalty}
 
         def write(folder: Path) -> None:
             table = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -69,13 +69,13 @@ def form_of(data: Mapping[str, Any]) -> str:
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     """Return the traits of a resolved config, as used by Drawing.needs.
 
-    The traits of a run are: run, the name of its kind, attention, embedding, encoded
-    (positions have an encoding), and one_text (it reads one text or pair at a time, not several answers). The traits of
-    its data are: reviews, labels, stars, characters, pairs and words.
+    The traits of a run are: run, the name of its kind, attention, embedding, encoded (positions have an encoding), and
+    one_text (it reads one text or pair at a time, not several answers). The traits of its data are: reviews, labels,
+    stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
     traits = {form_of(data)}
-    if "characters" not in traits or data["preparation"] != "lines":
+    if "reviews" in traits or data.get("preparation", "lines") != "lines":
         traits.add("words")
     if "labels" in data:
         traits.add("labels")
@@ -97,24 +97,18 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     return frozenset(traits)
 
 
-def check_names(names: list[str]) -> None:
-    """Raise UserError if a figure does not exist."""
-    known = [each.name for each in drawings()]
-    for name in names:
-        if name not in known:
-            meant = nearest(name, known)
-            hint = f"did you mean {meant}? Choose" if meant else "choose"
-            raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(known)}")
-
-
 def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]:
-    """Return the figures of the given names, or all figures that fit. Raises UserError for one that does not fit.
+    """Return the figures of the given names, or all figures that fit.
 
-    what: name of the run or task, for the error.
+    what: name of the run or task, for the error. Raises UserError for a figure that does not exist or does not fit.
     """
-    fitting = [each for each in drawings() if traits.issuperset(each.needs.split())]
-    known = {each.name: each for each in fitting}
+    every = {each.name: each for each in drawings()}
+    fitting = {name: each for name, each in every.items() if traits.issuperset(each.needs.split())}
     for name in names:
-        if name not in known:
-            raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(names)] if names else fitting
+        if name not in every:
+            meant = nearest(name, every)
+            hint = f"did you mean {meant}? Choose" if meant else "choose"
+            raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(every)}")
+        if name not in fitting:
+            raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(fitting)}")
+    return [fitting[name] for name in dict.fromkeys(names)] if names else [*fitting.values()]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
-from firstlight.data.corpus_options import CharacterOptions, Preparation
+from firstlight.data.corpus_options import Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
     plot_coverage,
@@ -31,7 +31,6 @@ from firstlight.text.vectors import cooccurrence, explained_variance, principal_
 MOST_CLASSES = 40
 MOST_WORDS = 120  # words in the figure of word vectors; opinions are first
 PASSAGES = re.compile(r"\n\s*\n")
-SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def lengths(subject: Subject) -> Drawn:
@@ -92,20 +91,17 @@ def statistics(subject: Subject) -> Drawn:
 def passages(subject: Subject) -> Drawn:
     """Return the figure of the lengths of documents, or of passages between blank lines."""
     data = subject.data
-    assert isinstance(data.options, CharacterOptions)
+    are_characters = isinstance(data.tokenizer, CharacterTokenizer)
     if data.options.preparation is Preparation.lines:
-        assert data.separator_id is not None
         ends = np.flatnonzero(data.ids(data.stream("train")) == data.separator_id)
-        found, name, count = np.diff(ends) - 1, "tokens in a document", "documents"
-        if isinstance(data.tokenizer, CharacterTokenizer):
-            name = "characters in a document"
+        found, unit, one = np.diff(ends) - 1, "characters" if are_characters else "tokens", "document"
     else:
         pieces = [piece for piece in PASSAGES.split(training_text(subject).strip("\n")) if piece]
-        found, name, count = np.array([len(piece) for piece in pieces]), "characters in a passage", "passages"
-    fits = found <= subject.context_length if isinstance(data.tokenizer, CharacterTokenizer) else None
+        found, unit, one = np.array([len(piece) for piece in pieces]), "characters", "passage"
+    count = f"{one}s"
     figure = plot_lengths(
-        {name: found},
-        fits,
+        {f"{unit} in a {one}": found},
+        found <= subject.context_length if are_characters else None,
         title=f"Lengths of {len(found):,} training {count}",
         limit=f"a context of {subject.context_length} characters",
         count=count,
@@ -116,17 +112,7 @@ def passages(subject: Subject) -> Drawn:
 
 def vocabulary(subject: Subject) -> Drawn:
     """Return the figure of the coverage of the text against the size of the vocabulary."""
-    form = form_of(subject.config["data"])
-    if form == "pairs":
-        data = subject.data
-        sources, targets = data.texts(data.encoded.rows_of("train"))
-        names = data.options.source_column, data.options.target_column
-        counts = {
-            name: _counts(word for text in texts for word in SENTENCE_WORD.findall(text))
-            for name, texts in zip(names, (sources, targets), strict=True)
-        }
-        return Drawn(plot_coverage(counts))
-    if form == "reviews":
+    if form_of(subject.config["data"]) == "reviews":
         encoded, choices = subject.encoded, subject.data.options.choices
         rows, tokenizer = encoded.rows_of("train"), encoded.tokenizer
         texts = subject.texts(rows)
