@@ -2,17 +2,24 @@
 
 import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from firstlight.commands.evaluate import evaluate
-from firstlight.data import CharacterData
+from firstlight.data import CharacterData, MaskedReviewData, PairData, ReviewData, ReviewTextData
 from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
-from firstlight.kind.data_changes import DataChanges, address_of, changed_options, options_of_metadata
+from firstlight.kind.data_changes import (
+    DataChanges,
+    address_of,
+    changed_options,
+    options_of_metadata,
+    warn_of_training_texts,
+)
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import METADATA, STAMP
@@ -148,3 +155,39 @@ def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(tmp_path: Path) -> No
     assert (found.labels.name, found.class_names) == ("binary", None)
     with pytest.raises(UserError, match=r"data\.labels=binary: the run predicts .*; leave it out"):
         changed_options(saved | {"class_names": ["bad", "good"]}, ReviewOptions, changes, tmp_path)
+
+
+# --- texts of the training ---
+
+TEXTS = [f"it {word} after {number} weeks" for number in range(20) for word in ("broke", "works")]
+LINES = {"preparation": "lines", "context_length": 4}
+
+
+@pytest.mark.parametrize(
+    ("own", "options", "line"),
+    [
+        ((ReviewData, TEXTS, ["neg", "pos"] * 20), {"labels": "classes"}, "{} of these 32 train texts"),
+        ((MaskedReviewData, TEXTS), {}, "{} of these 32 train texts"),
+        ((ReviewTextData, TEXTS), {}, "{} of these 32 train texts"),
+        ((PairData, TEXTS, TEXTS[::-1]), {"tokenizer": "word"}, "{} of these 32 train texts"),
+        ((CharacterData, TEXTS), LINES, "{} of these 38 train texts"),
+        ((CharacterData, "to be or not to be. " * 20), {"context_length": 4}, "1 of these 1 train texts"),
+    ],
+    ids=lambda value: value[0].__name__ if isinstance(value, tuple) else "",
+)
+def test_texts_of_the_training_are_counted_for_every_kind(
+    own: tuple[Any, ...], options: dict[str, Any], line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind, *rows = own
+    first, again = (kind(*rows, cache_dir=str(tmp_path), split_seed=seed, **options) for seed in (0, 1))
+    for data in (first, again):
+        data.ensure_setup()
+    caplog.clear()
+    run = SimpleNamespace(data_fingerprint="", evaluates_whole_texts=False, open_data=lambda log_dir: first)
+    warn_of_training_texts(run, again, tmp_path)
+    count = len(set(map(str, first.texts_of("train"))) & set(map(str, again.texts_of("train"))))
+    assert f"the run was trained on {line.format(count)}" in caplog.messages[0]
+    run.data_fingerprint = again.source.fingerprint
+    caplog.clear()
+    warn_of_training_texts(run, again, tmp_path)
+    assert not caplog.messages

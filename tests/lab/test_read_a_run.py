@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +15,11 @@ import firstlight
 from firstlight.commands import predict
 from firstlight.commands.predict import PredictOptions, columns_of, rows_of
 from firstlight.errors import UserError
+from firstlight.files.row_writer import write_rows
 from firstlight.files.rows import Row
 from firstlight.kind.registry import KINDS
 from firstlight.spelling import kept
-from tests_support import Scripts, sample_rows
+from tests_support import Scripts, sample_reviews, sample_rows
 
 Trained = Callable[[str], Path]
 
@@ -67,8 +67,6 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     if ending == "txt":
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
     else:
-        from firstlight.files.row_writer import write_rows
-
         write_rows(source, [{"text": text, "label": 3} for text in texts])
     done = scripts.run("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
     assert done.returncode == 0, done.stderr
@@ -90,16 +88,21 @@ def test_predict_reads_the_lines_of_standard_input(
     assert done.returncode == 0, done.stderr
     assert done.stdout == expected
     assert "süß" in done.stdout
+    (scripts.folder / "lines.txt").write_text(lines, encoding="cp1252")
+    asked = ["predict", str(trained("sentiment")), "--input", "lines.txt"]
+    assert "set --encoding, such as cp1252" in scripts.run(*asked).stderr
+    assert scripts.run(*asked, "--encoding", "cp1252").stdout == expected
+    assert "--encoding utf-16 must be an encoding" in scripts.run(*asked, "--encoding", "utf-16").stderr
 
 
 def test_standard_input_that_cannot_be_read_is_one_line() -> None:
-    assert [row.values for row in rows_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"))] == [
+    assert [row.values for row in rows_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"), "cp1252")] == [
         {"text": "one"},
         {"text": ""},
         {"text": "two"},
     ]
     with pytest.raises(UserError, match=r"standard input:2: byte 0x\w\w is not UTF-8"):
-        list(rows_of(io.BytesIO(b"one\n\xff\n")))
+        list(rows_of(io.BytesIO(b"one\n\xff\n"), "utf-8"))
 
 
 def test_texts_without_a_run_are_answered_with_the_run_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,17 +176,22 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(
         assert f"{num_cut} of 100 texts are longer than the context of 23 tokens and were cut" in caplog.messages
 
 
-def test_other_data_can_be_evaluated(trained: Trained, scripts: Scripts) -> None:
-    lines = ["body,score"] + [f'"{review["text"]}",{int(review["label"]) + 1}' for review in plain_reviews(20)]
-    (scripts.folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(
+    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    reviews = [*sample_reviews(15, "test"), *sample_reviews(5)]  # the last ones are of the training
+    write_rows(scripts.folder / "mine.csv", [{"body": row["text"], "score": row["label"] + 1} for row in reviews])
     columns = ["--data.text-column", "body", "--data.label-column", "score"]
-    run = str(trained("stars"))
+    run = str(runs["stars"])
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
     assert done.returncode == 2
     assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in done.stderr
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
     assert done.returncode == 0, done.stderr
     assert json.loads(next((Path(run) / "evaluate").glob("mine-*-test/metrics.json")).read_text())["rows"] == 20
+    assert caplog.messages[0] == "mine.csv: the run was trained on 5 of these 20 test texts"
+    assert scripts.run("evaluate", run, "--split", "train").returncode == 0
+    assert "the run was trained on these 600 rows" in caplog.messages
 
 
 def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
@@ -236,10 +244,6 @@ def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
 def tmp_copy(run: Path, folder: Path) -> Path:
     """A run of a test's own, without evaluations."""
     return Path(shutil.copytree(run, folder / "run", ignore=shutil.ignore_patterns("evaluate")))
-
-
-def plain_reviews(count: int) -> list[dict[str, Any]]:
-    return [review for review in sample_rows("reviews", 5 * count) if '"' not in review["text"]][:count]
 
 
 def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, small_sample: str) -> None:

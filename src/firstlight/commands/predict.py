@@ -16,10 +16,11 @@ from firstlight.choices import listed
 from firstlight.command_options import RunOptions, parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
+from firstlight.data.options import checked_separator
 from firstlight.errors import UserError
 from firstlight.files.lines import lines_of
 from firstlight.files.row_writer import Write, check_output, row_writer
-from firstlight.files.rows import TEXT_COLUMN, Row, read_rows
+from firstlight.files.rows import TEXT_COLUMN, Layout, Row, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.load import load_for, located, refuse_options_of_others
 from firstlight.terminal_text import note, say, shown
@@ -51,11 +52,18 @@ class PredictOptions(RunOptions):
     """The column of the texts in --input: by default the column of the training, or text if there is no such column.
     For a run of pairs of texts: two columns with a comma between them. For multiple choice: those of the context and of
     the answers."""
+    separator: str | None = None
+    """The character between the columns of a CSV file; by default it is recognized in the header."""
+    encoding: str = "utf-8"
+    """The encoding of --input, such as cp1252."""
     beam_size: int | None = None
     """For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy search."""
     length_penalty: float | None = None
     """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations, values above
     1 prefer long ones."""
+
+    def __post_init__(self) -> None:
+        self.separator = checked_separator(self.separator, self.encoding)
 
 
 def main() -> None:
@@ -74,7 +82,10 @@ def main() -> None:
         run, given = load_run(options)
         run.show(options.text, **given)
         return
-    rows = rows_of(sys.stdin.buffer) if options.input == STANDARD_INPUT else read_rows(options.input)
+    if options.input == STANDARD_INPUT:
+        rows = rows_of(sys.stdin.buffer, options.encoding)
+    else:
+        rows = read_rows(options.input, (), Layout(options.separator, options.encoding))
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
@@ -84,9 +95,10 @@ def main() -> None:
     predict_file(columns_of(options, run.text_columns, first), run, given, chain([first], rows), options)
 
 
-def rows_of(stream: BinaryIO) -> Iterator[Row]:
+def rows_of(stream: BinaryIO, encoding: str) -> Iterator[Row]:
     """Yield the lines of a stream like the rows of a plain text file."""
-    return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines_of(stream, "standard input"))
+    for line, text in lines_of(stream, "standard input", encoding):
+        yield Row(line, {TEXT_COLUMN: text.rstrip("\r\n")})
 
 
 def columns_of(options: PredictOptions, trained_on: list[str], row: Row) -> list[str]:

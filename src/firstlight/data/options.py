@@ -108,15 +108,7 @@ class DataOptions:
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
-        self.separator = "\t" if self.separator == "\\t" else self.separator
-        if self.separator is not None and len(self.separator) != 1:
-            raise ValueError(f"data.separator={self.separator} must be one character")
-        try:
-            has_ascii_lines = "\n".encode(self.encoding) == b"\n"
-        except LookupError:
-            has_ascii_lines = False
-        if not has_ascii_lines:
-            raise ValueError(f"data.encoding={self.encoding} must be an encoding such as utf-8 or cp1252, not utf-16")
+        self.separator = checked_separator(self.separator, self.encoding)
         name: Any = self.name
         if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
             raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
@@ -308,6 +300,20 @@ class ReviewOptions(WholeTextOptions):
 
 for _options in (ReviewOptions, ReviewTextOptions):
     declare("data", _options)
+
+
+def checked_separator(separator: str | None, encoding: str) -> str | None:
+    """Return the character between columns. Raises ValueError for several characters and for an unknown encoding."""
+    try:
+        has_ascii_lines = "\n".encode(encoding) == b"\n"
+    except LookupError:
+        has_ascii_lines = False
+    if not has_ascii_lines:
+        raise ValueError(f"data.encoding={encoding} must be an encoding such as utf-8 or cp1252, not utf-16")
+    separator = "\t" if separator == "\\t" else separator
+    if separator is not None and len(separator) != 1:
+        raise ValueError(f"data.separator={separator} must be one character")
+    return separator
 
 
 def _names(columns: Any) -> str | list[str]:

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -105,7 +105,7 @@ class Source:
         columns = [columns] if isinstance(columns, str) else columns
         return [f" {PAIR_SEPARATOR} ".join(texts) for texts in self.values(columns, rows)]
 
-    def values(self, columns: Sequence[str], rows: Sequence[int]) -> list[tuple[str, ...]]:
+    def values(self, columns: Sequence[str], rows: Iterable[int]) -> list[tuple[str, ...]]:
         """Return the values of some rows in some columns, read again. rows: as in `texts`."""
         wanted = set(map(int, rows))
         stream = (row.values for split in self.splits for row in self.rows(split, columns))

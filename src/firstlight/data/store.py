@@ -89,7 +89,7 @@ def overlaps(rows: Iterable[Text], splits: NDArray[np.int64], *, remove: bool) -
     split never changes, and rows that occur several times in one split are kept. Raises UserError if no training row is
     left.
     """
-    numbers = np.array([hash(_normal(row)) for row in rows], dtype=np.int64)  # of 64 bits: different rows differ
+    numbers = np.array([hash(normal(row)) for row in rows], dtype=np.int64)  # of 64 bits: different rows differ
     parts, has_training = [], (splits == 0).any()
     for split, other in ((2, 1), (2, 0), (1, 0)):
         is_both = (splits == other) & np.isin(numbers, numbers[splits == split])
@@ -104,7 +104,8 @@ def overlaps(rows: Iterable[Text], splits: NDArray[np.int64], *, remove: bool) -
     return "; ".join([*parts, "set data.deduplicate=true to remove them from the earlier split"] if parts else [])
 
 
-def _normal(row: Text) -> str:
+def normal(row: Text) -> str:
+    """Return a row as one text that does not depend on case, spaces and Unicode form."""
     text = row if isinstance(row, str) else "\0".join(row)
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(text.casefold().split())

@@ -1,5 +1,6 @@
 """The base class of the data modules, whose loaders yield indices of a table of tokens on the device."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -32,7 +33,7 @@ from firstlight.data.store import SPLITS
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, Text
 
 Loader = TypeVar("Loader", bound=TableLoader)
 
@@ -127,6 +128,10 @@ class TableData(LightningDataModule):
     def training_words(self) -> dict[str, TrainingWords]:
         """Return the words of the training texts by the name of their embedding, or {} without words."""
         return {}
+
+    def texts_of(self, split: str) -> Sequence[Text]:
+        """Return the texts of a split, which are read again from the source. A text that is not divided is in train."""
+        raise NotImplementedError
 
     def known_documents(self) -> list[str]:
         """Return short training texts that a generator may memorize. The default is []."""
@@ -315,6 +320,9 @@ class TextRows(RowData):
     def rows(self, split: str) -> NDArray[np.int64]:
         rows = self.encoded.rows_of(split)
         return training_rows(rows, self.options) if split == "train" else rows
+
+    def texts_of(self, split: str) -> Sequence[Text]:
+        return self.source.values(self.options.text_columns, self.rows(split))
 
     def lookup(self) -> Dataset[Any]:
         return Rows(self.encoded.lengths.clip(max=self.options.context_length))

@@ -34,7 +34,7 @@ from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import TextStatistics
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode
-from firstlight.text.tokenizers import PAD_ID
+from firstlight.text.tokenizers import PAD_ID, Text
 
 log = logging.getLogger(__name__)
 
@@ -252,16 +252,19 @@ class CharacterData(StreamData):
         """Return the text of all splits as it is encoded. It is read from the source again."""
         return prepared_text(self.source, self.options)
 
+    def texts_of(self, split: str) -> Sequence[Text]:
+        if self.separator_id is None:
+            return [self.complete_text()] if split == "train" else []
+        documents = (self.corpus.ids[document].tolist() for document in self._documents[split].tolist())
+        return [decode(self.tokenizer, ids) for ids in documents]
+
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
         return super().describe() | {"statistics": self.corpus.statistics}
 
     def known_documents(self) -> list[str]:
         """Return the training documents, which a generator may memorize, or [] if the text is one document."""
-        if self.separator_id is None:
-            return []
-        documents = (self.corpus.ids[document].tolist() for document in self._documents["train"].tolist())
-        return [decode(self.tokenizer, ids) for ids in documents]
+        return [] if self.separator_id is None else list(map(str, self.texts_of("train")))
 
 
 @takes(ReviewTextOptions)
@@ -293,6 +296,9 @@ class ReviewTextData(StreamData):
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
         encode(self.source, self.options, self.reader)
+
+    def texts_of(self, split: str) -> Sequence[Text]:
+        return self.source.values(self.options.text_columns, self._documents[split])
 
     def training_words(self) -> dict[str, TrainingWords]:
         documents = self._documents["train"]

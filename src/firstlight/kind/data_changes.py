@@ -1,5 +1,6 @@
 """Options that replace the data of a run or task. Imports no torch."""
 
+import logging
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +10,8 @@ from omegaconf import OmegaConf
 from firstlight import config_files
 from firstlight.data.sources import DATA_VARIABLE, is_text_pair, local_folder
 from firstlight.errors import UserError
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -102,6 +105,27 @@ def refuse_other_data(fingerprint: str, source: Any, changes: DataChanges) -> No
     is_of_the_checkpoint = source.kind.value == "local" and changes.path is None and changes.source is None
     if (is_of_the_checkpoint or not changes.given()) and source.fingerprint != fingerprint:
         raise UserError(f"the run was trained on other data than {source.where}; set data.path or FIRSTLIGHT_DATA")
+
+
+def warn_of_training_texts(run: Any, data: Any, log_dir: Path) -> None:
+    """Log a warning with the number of texts of other data that a run was trained on, up to case and spaces.
+
+    Without the data of the training, the texts are not compared. log_dir: folder of the runs.
+    """
+    from firstlight.data.store import SPLITS, normal
+
+    if data.source.fingerprint == run.data_fingerprint and not run.evaluates_whole_texts:
+        return
+    try:
+        known = set(map(normal, run.open_data(log_dir=log_dir).texts_of("train")))
+    except UserError as error:
+        log.info("The texts are not compared with those of the training: %s", error)
+        return
+    for split in SPLITS:
+        texts = data.texts_of(split)
+        if count := sum(normal(text) in known for text in texts):
+            where = data.source.where
+            log.warning("%s: the run was trained on %d of these %d %s texts", where, count, len(texts), split)
 
 
 ADDRESSES = ("hub", "url")

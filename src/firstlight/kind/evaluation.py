@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
     from firstlight.kind.run import Run
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -62,6 +65,9 @@ def evaluate(run: "Run", options: EvaluateOptions) -> Path:
     is_whole = run.evaluates_whole_texts and options.split is None and options.data.path is not None
     split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))
     measured = run.measure(data, split, **given)
+    if split == "train" and not options.data.given():
+        name, count = next(iter(measured.size.items()))
+        log.warning("the run was trained on these %d %s", count, name)
     folder = results_folder(run, data.source, split, options)
     write_metrics(folder, run, data.source, split, measured, options)
     if measured.write is not None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, has_attention
-from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data
+from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data, warn_of_training_texts
 from firstlight.kind.kind import Measurement, NothingToDrawError
 from firstlight.kind.registry import KINDS
 from firstlight.kind.tokens import DrawnTokens, drawn_words
@@ -189,23 +189,23 @@ class Run(ABC):
     ) -> Any:
         """Return the data of the training or other data, encoded with the vocabulary of the run.
 
-        changes: options that replace the data. log_dir: the folder that contains the cache. only_split: the split as
-        which a single file is read; None: train for the run's own data, test for other data. Raises UserError if the
-        data is not found, and for other data than that of the training unless the changes name it.
+        changes: options that replace the data; a warning counts the texts that the run was trained on. log_dir: the
+        folder with the cache. only_split: the split of a single file; None: train for the run's own data, else test.
+        Raises UserError if the data is not found, and for other data than that of the training without changes.
 
         >>> run.open_data()
         """
         data_type = self._data_type()
-        options = changed_options(self.config["data"], data_type.options_type, changes, log_dir)
-        data = data_type(**vars(options))
+        data = data_type(**vars(changed_options(self.config["data"], data_type.options_type, changes, log_dir)))
         data.read_as(self.metadata)
         data.only_split = only_split or changes.only_split
         refuse_other_data(self.data_fingerprint, data.source, changes)
         data.setup("test")
+        if only_split is None and changes.given():
+            warn_of_training_texts(self, data, log_dir)
         return data
 
     def _data_type(self) -> Any:
-        """Return the data module."""
         return KINDS[self.kind].get("module").data_type
 
     @abstractmethod

@@ -21,7 +21,7 @@ from firstlight.data.tables import IGNORED, count_cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
-from firstlight.text.tokenizers import PAD_ID
+from firstlight.text.tokenizers import PAD_ID, Text
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
@@ -214,6 +214,9 @@ class PairData(RowData):
             pairs = self.source.values(columns, rows.tolist())
             self._texts[key] = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
         return self._texts[key]
+
+    def texts_of(self, split: str) -> Sequence[Text]:
+        return self.source.values([self.options.source_column, self.options.target_column], self._used_rows(split))
 
     def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types."""
