@@ -70,31 +70,21 @@ def find(**options) -> tuple[SourceKind, str]:
 # --- the choice of the source ---
 
 
-def test_auto_takes_the_data_folder_of_the_environment_first(make, asked, monkeypatch):
-    make("data/amazon_reviews")
-    folder = make("elsewhere/amazon_reviews")
-    monkeypatch.setenv("FIRSTLIGHT_DATA", "elsewhere")
-    assert find() == (SourceKind.local, str(folder))
-    assert asked == []
-
-
 @pytest.mark.parametrize("variable", [None, "", "elsewhere"])
-def test_auto_takes_the_folder_of_the_name_below_data_next(make, asked, monkeypatch, caplog, variable):
-    folder = make("data/amazon_reviews")
-    make("elsewhere/other_reviews")
+def test_auto_takes_a_local_folder_and_then_asks_the_hub(make, asked, monkeypatch, caplog, variable):
     if variable is not None:
         monkeypatch.setenv("FIRSTLIGHT_DATA", variable)
-    assert find() == (SourceKind.local, str(folder))
-    assert find(name="amazon_reviews", source=SourceKind.sample)[0] is SourceKind.sample
-    assert asked == []
-    assert find(source=SourceKind.hub, hub="own/reviews") == (SourceKind.hub, "own/reviews@5eed")
-    assert caplog.records == []
-
-
-def test_auto_asks_the_hub_next(make, asked):
-    make("data/other_reviews")
+    make("elsewhere/other_reviews")
     assert find(cache_dir="cache") == (SourceKind.hub, "SetFit/amazon_reviews_multi_en@5eed")
     assert asked == [("SetFit/amazon_reviews_multi_en", Path("cache"))]
+    folder = make("data/amazon_reviews")
+    assert find() == (SourceKind.local, str(folder))
+    other = make("elsewhere/amazon_reviews")
+    assert find() == (SourceKind.local, str(other if variable else folder))
+    assert find(name="amazon_reviews", source=SourceKind.sample)[0] is SourceKind.sample
+    assert find(source=SourceKind.hub, hub="own/reviews") == (SourceKind.hub, "own/reviews@5eed")
+    assert len(asked) == 2
+    assert caplog.records == []
 
 
 def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
@@ -220,9 +210,6 @@ def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
     with pytest.raises(UserError, match=message):
         find()
     assert find(path="data/amazon_reviews")[0] is SourceKind.local  # no request is sent
-
-
-# --- the rows of a source ---
 
 
 # --- fingerprints ---

@@ -67,6 +67,8 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
         path.write_text("".join(" ".join(row["text"].split()) + "\n" for row in rows), encoding="utf-8")
     elif path.suffix == ".json":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(rows), path)
     else:
         write_rows(path, rows)
 

@@ -80,6 +80,8 @@ def test_parquet_rows_are_read_with_their_types(tmp_path):
     assert values(path) == REVIEWS
     assert lines(path) == [1, 2]
     assert list(values(path, "label", "text")[1]) == ["label", "text"]
+    with pytest.raises(UserError, match=r"reviews.parquet: the column 'body' does not exist; .* are id, text, label"):
+        values(path, "body")
 
 
 def test_parquet_rows_are_numbered_across_batches(tmp_path):
@@ -227,7 +229,7 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "line"), [("r.csv", ":2"), ("r.jsonl", ":1"), ("r.parquet", "")])
+@pytest.mark.parametrize(("name", "line"), [("r.csv", ":2"), ("r.jsonl", ":1")])
 def test_a_missing_column_is_named_with_those_there_are(name, line, tmp_path):
     write(tmp_path / name, REVIEWS)
     with pytest.raises(UserError, match=f"{name}{line}: the column 'body' does not exist; .* are id, text, label"):
@@ -288,14 +290,14 @@ def write(path: Path, rows: list[dict[str, Any]], columns: Sequence[str] = ()) -
 
 @given(texts=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
 @settings(deadline=None)
-@pytest.mark.parametrize("ending", ["csv", "tsv", "ndjson", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_any_text_comes_back_as_written(tmp_path_factory, ending, texts):
     path = tmp_path_factory.mktemp("written") / f"out.{ending}"
     write(path, [{"n": number, "text": text} for number, text in enumerate(texts)])
     assert [(int(row["n"]), row["text"]) for row in values(path)] == list(enumerate(texts))
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_a_lone_surrogate_is_written(tmp_path, ending):
     write(path := tmp_path / f"out.{ending}", [{"text": "a\ud800b"}])
     assert values(path)[0]["text"] in ("a\ud800b", r"a\ud800b")
@@ -309,22 +311,7 @@ def test_numbers_in_csv_are_not_quoted_and_no_rows_are_a_header(tmp_path):
     assert path.read_text() == '"text","score"\n'
 
 
-def test_parquet_is_written_in_groups_with_the_types_of_the_first(tmp_path):
-    path = tmp_path / "out.parquet"
-    write(path, [{"n": number, "note": "late" if number == 3000 else None} for number in range(3001)])
-    assert [row["n"] for row in values(path)] == list(range(3001))
-    assert values(path)[-1]["note"] == "late"
-    write(path, [], ["text", "stars"])
-    assert parquet.read_schema(path).names == ["text", "stars"]
-
-
-def test_a_column_of_two_types_is_refused_by_parquet(tmp_path):
-    with pytest.raises(UserError, match=r"one type per column .* write .jsonl instead"):
-        write(tmp_path / "out.parquet", [{"a": 1}, {"a": "one"}])
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_nothing_is_written_half(tmp_path, ending):
     path = tmp_path / f"out.{ending}"
     path.write_text("before")
@@ -338,7 +325,7 @@ def test_nothing_is_written_half(tmp_path, ending):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("out.xlsx", "the ending '.xlsx' is not supported; use .csv, .tsv, .jsonl, .ndjson or .parquet"),
+        ("out.xlsx", "the ending '.xlsx' is not supported; use .csv, .tsv or .jsonl"),
         ("nowhere/out.csv", "the folder .*nowhere does not exist; create it"),
         ("folder.csv", "is a folder; name a file"),
     ],
@@ -428,10 +415,6 @@ def test_a_text_has_the_same_lines_whatever_ends_them(make, content):
 def test_a_text_is_read_a_line_at_a_time(make):
     lines = read_text(make("plays.txt", "one\ntwo\r\n\nthree\x0bfour\u2028five"))
     assert list(lines) == ["one\n", "two\n", "\n", "three\x0bfour\u2028five"]
-
-
-def test_only_the_first_byte_order_mark_of_a_text_is_left_out(make):
-    assert list(read_text(make("plays.txt", "\ufeff\ufeffone\n\ufefftwo\n"))) == ["\ufeffone\n", "\ufefftwo\n"]
 
 
 # --- files of other programs ---

@@ -60,7 +60,7 @@ def test_an_odd_review_is_judged_all_the_same(text: str, trained: Trained) -> No
     assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "txt"])
 def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scripts) -> None:
     texts = [review["text"] for review in sample_rows("reviews", 11)]
     source, target = scripts.folder / f"in.{ending}", scripts.folder / "out.csv"
@@ -179,7 +179,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(
 def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(
     runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reviews = [*sample_reviews(15, "test"), *sample_reviews(5)]  # the last ones are of the training
+    reviews = [*sample_reviews(15, "test"), *sample_reviews(5)]  # the run was trained on the last ones
     write_rows(scripts.folder / "mine.csv", [{"body": row["text"], "score": row["label"] + 1} for row in reviews])
     columns = ["--data.text-column", "body", "--data.label-column", "score"]
     run = str(runs["stars"])

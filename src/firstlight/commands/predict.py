@@ -47,7 +47,7 @@ class PredictOptions(RunOptions):
     """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from standard
     input."""
     output: Path | None = None
-    """The file for the predictions: CSV, TSV, JSONL or Parquet. By default they are printed as CSV."""
+    """The file for the predictions: CSV, TSV or JSONL. By default they are printed as CSV."""
     text_column: str | None = None
     """The column of the texts in --input: by default the column of the training, or text if there is no such column.
     For a run of pairs of texts: two columns with a comma between them. For multiple choice: those of the context and of
