@@ -116,12 +116,6 @@ def test_only_the_kinds_themselves_are_named_by_their_own_modules() -> None:
                 assert f"firstlight.{name}" not in path.read_text(encoding="utf-8"), path
 
 
-def test_the_registry_imports_nothing_heavy() -> None:
-    code = "import sys, firstlight.kind.registry; sys.exit(bool({'torch', 'lightning', 'pandas'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False)
-    assert done.returncode == 0
-
-
 @functools.cache
 def installed_packages() -> set[str]:
     return set(packages_distributions())
@@ -182,23 +176,3 @@ def test_no_file_of_the_configuration_has_another_default_than_its_dataclass(pat
     for key, value in content.items():
         if key != "kind" and (name, key) not in OF_A_KIND:
             assert getattr(options, key) == value, f"{name}.yaml: {key}"
-
-
-@pytest.mark.parametrize("group", ["data", "module"])
-def test_a_file_that_only_names_a_schema_repeats_no_default(group: str) -> None:
-    for path in sorted((ROOT / "conf" / group).glob("*.yaml")):
-        content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-        assert not content.keys() & {"model", "tokenizer", "vectors"}, path
-        assert group != "data" or content.keys() == {"defaults"}, path
-
-
-def test_no_key_of_a_size_is_set_in_two_files() -> None:
-    """The baselines in conf/model have their own numbers and no size."""
-    keys = {key for path in (ROOT / "conf/size").rglob("*.yaml") for key in OmegaConf.load(path)}
-    sizes = {path.stem for path in (ROOT / "conf/size").rglob("*.yaml")}
-    for group in ("task", "module", "data", "model"):
-        for path in sorted((ROOT / "conf" / group).glob("*.yaml")):
-            content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) or {}
-            model = content if group == "model" else content.get("model") or {}
-            if group != "model" or path.stem in sizes:
-                assert not keys & model.keys(), f"{path.name} sets what conf/size sets"

@@ -114,17 +114,10 @@ def test_every_reader_refuses_a_pipe_in_one_line(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "status"),
-    [
-        ("metrics.json", "unreadable"),
-        ("history.jsonl", "incomplete"),
-        ("confusion_matrix/validation.csv", "incomplete"),
-        ("samples/00000010.txt", "incomplete"),
-    ],
+    ("name", "status"), [("metrics.json", "unreadable"), ("confusion_matrix/validation.csv", "incomplete")]
 )
 def test_a_report_says_which_file_of_a_run_is_a_pipe(name: str, status: str, tmp_path: Path) -> None:
     make_special(make_run(tmp_path, "a") / name, "pipe")
     [run] = gather(tmp_path)
     assert run.status == status
     assert f"{name} is a named pipe, not a regular file" in run.why
-    assert "is a named pipe, not a regular file" in run.why

@@ -27,8 +27,6 @@ from firstlight.terminal_text import say
 class TaskData(DataChanges):
     """Options that replace data.<key> of the task."""
 
-    labels: Literal["binary", "stars", "classes"] | None = None
-    """The classes to predict."""
     max_train_rows: int | None = None
     """The number of training rows, documents or windows to use."""
     validation_fraction: float | None = None

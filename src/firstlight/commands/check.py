@@ -11,25 +11,26 @@ from firstlight.config.checks import check
 from firstlight.config.messages import explained
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.terminal_text import say
 
-HELP = """usage: firstlight check [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
+HELP = """usage: {check} [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
 
 Check a network of your own, or that of a configuration, on a batch of the data of a task: its loss before the training,
 gradients of all weights, padding, other texts of the batch, later tokens, the cache, export and compilation.
 The exit code is 1 if a check fails.
 
-  firstlight check birds.network:ConvolutionalClassifier task=birds
-  firstlight check task=names model=tiny model.causal=false
+  {check} birds.network:ConvolutionalClassifier task=birds
+  {check} task=names model=tiny model.causal=false
 
-`firstlight train --doctor KEY=VALUE …` also trains some steps, and says which setting helps."""
+`{train} --doctor KEY=VALUE …` also trains some steps, and says which setting helps."""
 
 
 def main() -> None:
     """Check the network that the command line names, and end with code 1 if a check fails."""
     arguments = sys.argv[1:]
     if not arguments or {"-h", "--help"} & set(arguments):
-        say(HELP)
+        say(HELP.format(check=invocation("check"), train=invocation("train")))
         return
     spelling.use(spelling.as_override)
     named, overrides = _divided(arguments)

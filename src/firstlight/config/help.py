@@ -127,14 +127,10 @@ def _section(section: str, keys: list[Key], width: int, *, is_complete: bool) ->
 
 
 def _key(key: Key, width: int, *, with_type: bool = False, of: str = "") -> Iterator[str]:
-    name = key.name if key.is_node else f"{key.name}={_printable(key.value)}"
+    name = key.name if key.is_node else f"{key.name}={as_typed(key.value)}"
     yield from _entry(f"{name} (of {of})" if of else name, key.sentence, width)
     if with_type and key.type and not key.is_node:
         yield from _wrapped(f"Type: {key.type}.", width, "      ")
-
-
-def _printable(value: Any) -> str:
-    return as_typed(value).replace("\N{REPLACEMENT CHARACTER}", "U+FFFD")  # a terminal prints it as if it were a fault
 
 
 def _entry(name: str, text: str, width: int) -> Iterator[str]:

@@ -77,7 +77,7 @@ def keys_of(config: DictConfig, prefix: str = "") -> Iterator[Key]:
         has_value = isinstance(child, DictConfig) and child._value() is not None and not child._is_interpolation()
         if has_value and (not prefix or ("_target_" in child and not is_dataclass(owner))):
             if prefix:
-                yield Key(name, summary(child._target_), "", {}, is_node=True)
+                yield Key(name, parameter(child._target_, "")[0], "", {}, is_node=True)
             yield from keys_of(child, f"{name}.")
         elif name not in SECTIONS and prefix not in ("callbacks.", "logger."):  # one of which may be null
             sentence, hint = _described(config, field, name)
@@ -185,17 +185,8 @@ def _plain(value: Any) -> Any:
     return plain.name if isinstance(plain, Enum) else plain
 
 
-def summary(target: str) -> str:
-    """Return the first sentences of the docstring of a class or function; "" if it has none.
-
-    >>> summary("firstlight.callbacks.Throughput").startswith("Log ")
-    True
-    """
-    return parameter(target, "")[0]
-
-
 def parameter(target: str, name: str) -> tuple[str, Any]:
-    """Return the first sentences about a parameter of a class or function, and its type.
+    """Return the first sentences about a parameter of a class or function, and its type; name "": about the whole.
 
     They are "" and Any if the source has none. Base classes describe what a class does not.
 

@@ -50,7 +50,7 @@ def audit(module: Training, batch: Any, *, compiled: bool = True) -> list[Check]
     Args:
         module: The module, with its network on the device of the batch.
         batch: A batch of the data module, with targets. Only its first rows are used.
-        compiled: Whether the network is exported and compiled too, which takes about a minute.
+        compiled: Whether the network is exported and compiled too, which takes some seconds.
     """
     batch = first_rows(batch, MOST_ROWS)
     stirred = _stirred(module)
