@@ -9,15 +9,6 @@ from firstlight.figures.parameters import cosine_similarity, plot_position_simil
 RNG = np.random.default_rng(0)
 
 
-def test_the_similarity_is_the_cosine() -> None:
-    vectors = np.array([[3.0, 0.0], [0.0, 5.0], [-1.0, 0.0], [7.0, 7.0], [0.0, 0.0]])
-    found = cosine_similarity(vectors)
-    half = np.sqrt(0.5)
-    assert found[0].tolist() == pytest.approx([1, 0, -1, half, 0])
-    assert found[3].tolist() == pytest.approx([half, half, -half, 1, 0])
-    assert not found[4].any()
-
-
 def test_encodings_stand_side_by_side_on_one_scale() -> None:
     encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(2)}
     figure = plot_position_similarity(encodings)

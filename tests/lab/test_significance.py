@@ -16,7 +16,6 @@ from firstlight.lab.reports.significance import (
     mean_interval,
     paired_bootstrap,
     paired_seeds,
-    power_of,
     seeds_to_decide,
     unpaired_seeds,
 )
@@ -38,22 +37,6 @@ def test_one_value_has_no_interval_and_decides_nothing() -> None:
     assert limits(mean_interval([0.5])) == (-math.inf, math.inf)
     for found in (paired_seeds([0.9], [0.1]), unpaired_seeds([0.9], [0.1, 0.2])):
         assert (found.p, found.estimate.half_width) == (1.0, math.inf)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        *((lambda values=values: mean_interval(values), "at least one value") for values in ([], [0.5, math.nan])),
-        (lambda: mcnemar([True, False], [True]), "two equal, non-empty lists"),
-        (lambda: paired_bootstrap([], []), "two equal, non-empty lists"),
-        (lambda: paired_bootstrap([1.0, 2.0], [1.0, 3.0], weights=[1.0]), "two equal, non-empty lists"),
-        (lambda: seeds_to_decide(0.1, -1), "deviation=-1 must not be negative"),
-        (lambda: power_of(1, 0.5), "seeds=1 must be at least 2"),
-    ],
-)
-def test_impossible_values_are_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize(("only_first", "only_second"), [(0, 0), (5, 5), (3, 14), (121, 86)])
@@ -139,12 +122,6 @@ def test_equal_seeds_have_students_paired_test_and_different_ones_welchs(
 def test_the_number_of_seeds_agrees_with_published_tables(effect: float, seeds: int) -> None:
     # G*Power and R's power.t.test(type="paired"): two-sided, level 0.05, power 0.8.
     assert seeds_to_decide(effect * 0.01, 0.01) == seeds
-
-
-def test_the_power_is_that_of_the_noncentral_t_distribution() -> None:
-    limit = stats.t.ppf(0.975, 6)
-    expected = stats.nct.sf(limit, 6, 0.9 * np.sqrt(7)) + stats.nct.cdf(-limit, 6, 0.9 * np.sqrt(7))
-    assert power_of(7, 0.9) == pytest.approx(expected)
 
 
 def test_no_difference_is_never_found_and_one_without_spread_with_two_seeds() -> None:

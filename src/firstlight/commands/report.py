@@ -11,13 +11,14 @@ import tyro
 
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
-from firstlight.commands.report_pair import compare_runs
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
 from firstlight.lab.reports.boards import Board, Group, boards, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
+from firstlight.lab.reports.page import page
+from firstlight.lab.reports.pair import compare_runs
 from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.scaling import scaling, section_of
 from firstlight.lab.reports.tables import Column, Table
@@ -105,8 +106,6 @@ def report(options: ReportOptions) -> Path:
         say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
     in_order = sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
     title, notes = heading(options, runs, in_order, len(left))
-    from firstlight.lab.reports.page import page
-
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, law.html() if law else ""),
         "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{law.markdown()}" if law else ""),

@@ -46,21 +46,13 @@ def mean_interval(values: Sequence[float]) -> Estimate:
     """Return the mean of independent values, such as one per seed, with Student's t interval.
 
     mean ± t(1 − α/2, n − 1) · s / √n, with the sample standard deviation s (Student 1908). One value has no interval.
-    Raises ValueError without values, or if a value is not finite.
     """
-    numbers = _finite(values)
+    numbers = np.asarray(values, dtype=float)
     mean, count = float(numbers.mean()), len(numbers)
     if count == 1:
         return Estimate(mean, -math.inf, math.inf, 1)
     half = float(stdtrit(count - 1, LIMITS[1]) * numbers.std(ddof=1) / math.sqrt(count))
     return Estimate(mean, mean - half, mean + half, count)
-
-
-def _finite(values: Sequence[float]) -> np.ndarray:
-    numbers = np.asarray(values, dtype=float)
-    if numbers.size == 0 or not np.isfinite(numbers).all():
-        raise ValueError(f"values={list(values)[:5]}: at least one value is required, and all must be finite")
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -93,9 +85,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
 
     first, second: (texts,) bool, whether each answer is right. Among the answers that exactly one model got right, each
     model has an even chance if both are equally good, so p = min(1, 2 · P(X ≤ min(b, c))) with X ~ Binomial(b + c, ½).
-    Raises ValueError if the shapes differ or are empty.
     """
-    right, other = _same_texts(np.asarray(first, dtype=bool), np.asarray(second, dtype=bool))
+    right, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     only_first, only_second = int((right & ~other).sum()), int((other & ~right).sum())
     return min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
 
@@ -115,12 +106,10 @@ def paired_bootstrap(
     neighboring windows of one text are correlated (Künsch 1989).
 
     The difference is Σ w (first − second) / Σ w. The interval has the percentiles of its values over `draws` samples of
-    blocks with replacement. p is the share of samples that are at least as far from the difference as 0 is. Raises
-    ValueError if the shapes differ or are empty.
+    blocks with replacement. p is the share of samples that are at least as far from the difference as 0 is.
     """
-    one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     weight = np.ones_like(one) if weights is None else np.asarray(weights, dtype=float)
-    _same_texts(one, weight)
     starts = np.arange(0, len(one), block)
     sums, sizes = np.add.reduceat(weight * (one - two), starts), np.add.reduceat(weight, starts)
     value = float(sums.sum() / sizes.sum())
@@ -149,9 +138,9 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequen
     settings. blocks: (pairs,) the number of the other settings of each pair; None: all are equal. The difference may
     depend on the other settings, so its variance is that within the blocks, with pairs − blocks degrees of freedom: the
     main effect of a factorial experiment (Box, Hunter & Hunter 2005, chapter 5). Without a block of two pairs, the
-    interval is infinite and p is 1. Raises ValueError if the lengths differ or are 0.
+    interval is infinite and p is 1.
     """
-    one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     differences = _without_rounding_errors(one, two)
     number = np.unique(np.zeros(len(one)) if blocks is None else np.asarray(blocks), return_inverse=True)[1]
     sizes = np.bincount(number)
@@ -176,9 +165,9 @@ def unpaired_seeds(first: Sequence[float], second: Sequence[float]) -> Differenc
     """Return the difference of two means over different seeds with Welch's t test (Welch 1947).
 
     The degrees of freedom are those of Welch and Satterthwaite. Fewer than two seeds of one setting decide nothing: the
-    interval is infinite and p is 1. Raises ValueError without values.
+    interval is infinite and p is 1.
     """
-    one, two = _finite(first), _finite(second)
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     value, count = float(one.mean() - two.mean()), min(len(one), len(two))
     if count == 1:
         return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
@@ -212,12 +201,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _same_texts(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if first.ndim != 1 or first.shape != second.shape or not len(first):
-        raise ValueError(f"shapes {first.shape} and {second.shape}: paired values require two equal, non-empty lists")
-    return first, second
-
-
 def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL) -> int | None:
     """Return the number of seeds with which a paired t test finds the difference; None if MOST_SEEDS are too few.
 
@@ -225,10 +208,7 @@ def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL) -
     seed. The answer is the smallest n ≥ 2 for which the test at the level has a power of 80%, from the noncentral t
     distribution with noncentrality √n · |difference| / deviation (Cohen 1988, chapter 2). It assumes that the true
     difference is the observed one, so it is a plan and not a promise. The seeds that exist are part of n.
-    Raises ValueError if the deviation is negative.
     """
-    if deviation < 0:
-        raise ValueError(f"deviation={deviation} must not be negative")
     if difference == 0:
         return None
     if deviation == 0:
@@ -240,12 +220,7 @@ def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL) -
 
 
 def power_of(seeds: int, effect: float, level: float = LEVEL) -> float:
-    """Return the chance that a two-sided paired t test with so many seeds finds a difference of `effect` deviations.
-
-    Raises ValueError with fewer than two seeds.
-    """
-    if seeds < 2:
-        raise ValueError(f"seeds={seeds} must be at least 2")
+    """Return the chance that a two-sided paired t test with so many seeds finds a difference of `effect` deviations."""
     limit, shift = float(stdtrit(seeds - 1, 1 - level / 2)), effect * math.sqrt(seeds)
     upper, lower = float(nctdtr(seeds - 1, shift, limit)), float(nctdtr(seeds - 1, shift, -limit))
     return min(1.0, 1 - upper + (0.0 if math.isnan(lower) else lower))
