@@ -62,9 +62,6 @@ class PredictOptions(RunOptions):
     """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations, values above
     1 prefer long ones."""
 
-    def __post_init__(self) -> None:
-        self.separator = checked_separator(self.separator, self.encoding)
-
 
 def main() -> None:
     """Parse the command line and predict."""
@@ -82,10 +79,14 @@ def main() -> None:
         run, given = load_run(options)
         run.show(options.text, **given)
         return
+    try:
+        separator = checked_separator(options.separator, options.encoding)
+    except ValueError as error:
+        raise UserError(str(error)) from None
     if options.input == STANDARD_INPUT:
         rows = rows_of(sys.stdin.buffer, options.encoding)
     else:
-        rows = read_rows(options.input, (), Layout(options.separator, options.encoding))
+        rows = read_rows(options.input, (), Layout(separator, options.encoding))
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
