@@ -1,5 +1,4 @@
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -178,21 +177,12 @@ def test_the_table_moves_to_the_device_where_it_fits(folder, monkeypatch):
 
 def test_class_weights_give_every_class_the_same_say(folder, tmp_path):
     assert open_reviews(folder).class_weights() is None
-    assert open_reviews(folder, balance=Balance.sampling).class_weights() is None
     weights = open_reviews(folder, balance=Balance.weights).class_weights()
     counts = torch.tensor(COUNTS["train"])
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights * counts, torch.full((5,), counts.sum() / 5))  # the mean weight of a row is 1
     write_rows(tmp_path / "r.jsonl", [{"text": "some text", "label": n % 2} for n in range(53)])  # three empty classes
     assert open_reviews(tmp_path / "r.jsonl", balance=Balance.weights).class_weights().isfinite().all()
-
-
-def test_balanced_sampling_shows_every_class_as_often(folder):
-    data = open_reviews(folder, balance=Balance.sampling, labels=Labels.binary, batch_size=37)
-    loader = data.train_dataloader()
-    seen = Counter(target for _ in range(20) for batch in loader for target in batch.targets.tolist())
-    assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # the share of the rows is 0.35
-    assert seen.total() == 20 * 80
 
 
 # --- errors ---

@@ -118,7 +118,7 @@ def test_processes_take_as_many_rows_each_even_where_a_row_must_come_twice_for_i
     assert len(everything) - num_rows < world_size
 
 
-# --- bucketing and balancing ---
+# --- bucketing ---
 
 
 def spread(batches: list[list[int]]) -> float:
@@ -138,14 +138,6 @@ def test_a_row_meets_other_rows_of_its_length_in_the_next_pass(make, count):
     batches = make(np.arange(count), lengths=np.full(count, 5))
     together = [{frozenset(batch.tolist()) for batch in batches.epoch_batches(epoch)} for epoch in range(2)]
     assert not together[0] & together[1]
-
-
-def test_sampling_by_weight_balances_classes():
-    is_rare = np.arange(len(ROWS)) < 7
-    batches = training(weights=np.where(is_rare, 1 / 7, 1 / 96))
-    drawn = np.concatenate([batch for epoch in range(101) for batch in batches.epoch_batches(epoch)])
-    assert np.mean(drawn < 1007) == pytest.approx(0.5, abs=0.02)
-    assert set(drawn.tolist()) == set(ROWS.tolist())
 
 
 # --- batches of equally many tokens ---

@@ -144,7 +144,8 @@ class ReviewData(TextRows):
         """
         if self.options.balance is not Balance.weights:
             return None
-        return torch.from_numpy(self._inverse_frequency()).float()
+        counts = np.bincount(self.targets[self.rows("train")], minlength=self.num_classes)
+        return torch.from_numpy(counts.sum() / (self.num_classes * counts.clip(min=1))).float()
 
     def module_options(self) -> dict[str, Any]:
         """Return the options of the LightningModule that depend on the data."""
@@ -183,10 +184,7 @@ class ReviewData(TextRows):
             >>> next(iter(data.train_dataloader())).targets.shape
             torch.Size([10])
         """
-        self.ensure_setup()
-        is_balanced = self.options.balance is Balance.sampling
-        weights = self._inverse_frequency()[self.targets[self.rows("train")]] if is_balanced else None
-        return self.shuffled_loader(weights=weights)
+        return self.shuffled_loader()
 
     def training_lookup(self) -> Rows:
         """Return the data set of training rows, whose own labels are not part of their target encoding."""
@@ -272,10 +270,6 @@ class ReviewData(TextRows):
         for split in SPLITS:
             if len(rows := self.rows(split)) and (sentence := self.label_reading.missing(self.targets[rows])):
                 log.warning("%s, %s split: %s", self.source.where, split, sentence)
-
-    def _inverse_frequency(self) -> NDArray[np.float64]:
-        counts = np.bincount(self.targets[self.rows("train")], minlength=self.num_classes)
-        return counts.sum() / (self.num_classes * counts.clip(min=1))
 
 
 def table_of_texts(

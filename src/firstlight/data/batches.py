@@ -85,12 +85,11 @@ class TrainingBatches(EndlessBatches):
         seed: int,
         *,
         lengths: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
         **share: int,
     ) -> None:
-        """rows: (n,) row numbers; lengths: (n,), to batch rows of similar length; weights: (n,), to draw rows with."""
+        """rows: (n,) row numbers; lengths: (n,), to batch rows of similar length."""
         super().__init__(batch_size, seed, **share)
-        self.rows, self.lengths, self.weights = rows, lengths, weights
+        self.rows, self.lengths = rows, lengths
 
     def __len__(self) -> int:
         """Return the number of batches of one pass over the rows."""
@@ -99,10 +98,7 @@ class TrainingBatches(EndlessBatches):
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
         """Return all batches of one pass, for all processes together."""
         random = np.random.default_rng((self.seed, epoch))
-        if self.weights is None:
-            order = random.permutation(len(self.rows))
-        else:
-            order = random.choice(len(self.rows), size=len(self.rows), p=self.weights / self.weights.sum())
+        order = random.permutation(len(self.rows))
         missing = -len(order) % self.world_size  # every process needs the same number of rows
         order = np.resize(order, len(order) + missing)  # repeats the first rows
         if self.lengths is not None:

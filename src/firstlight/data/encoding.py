@@ -179,13 +179,12 @@ def rows_of_columns(
     of_texts: the columns with texts. Raises UserError if a column is missing, with the option to set, and if one of
     these has another value than a text.
     """
-    named = {key: getattr(options, key) for key in keys}
-    key_of_column = {
-        column: key for key, names in named.items() for column in ([names] if isinstance(names, str) else names)
-    }
-    columns = list(key_of_column)
+    key_of_column: dict[str, str] = {}
+    for key in keys:
+        named = getattr(options, key)
+        key_of_column |= dict.fromkeys([named] if isinstance(named, str) else named, key)
     try:
-        for row in source.rows(split, columns):
+        for row in source.rows(split, list(key_of_column)):
             for column in of_texts:
                 if not isinstance(row.values[column], str):
                     place, value = source.place(split, row.line), row.values[column]

@@ -55,11 +55,10 @@ class Truncation(Enum):
 
 
 class Balance(Enum):
-    """The treatment of classes of unequal size: none, class weights in the loss, or equal sampling."""
+    """The treatment of classes of unequal size: none, or class weights in the loss."""
 
     none = "none"
     weights = "weights"
-    sampling = "sampling"
 
 
 @dataclass
@@ -222,7 +221,7 @@ class ReviewOptions(WholeTextOptions):
     """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
     another order; null: the sorted labels."""
     balance: Balance = Balance.none
-    """Treatment of classes of unequal size: none, weights (in the loss) or sampling (each class equally often)."""
+    """Treatment of classes of unequal size: none, or weights (in the loss)."""
 
     _: KW_ONLY
     lowest_label: int = 0

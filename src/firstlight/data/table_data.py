@@ -275,14 +275,12 @@ class RowData(TableData):
         self.ensure_setup()
         return self.evaluation_loader(self.rows(split), self.training_lookup() if split == "train" else None)
 
-    def shuffled_loader(
-        self, batches: type[TrainingBatches] = TrainingBatches, weights: NDArray[np.float64] | None = None
-    ) -> ResumableLoader | PassLoader:
-        """Return a loader of shuffled training rows. batches: the sampler; weights: (rows,), to draw rows with."""
+    def shuffled_loader(self, batches: type[TrainingBatches] = TrainingBatches) -> ResumableLoader | PassLoader:
+        """Return a loader of shuffled training rows. batches: the sampler."""
         self.ensure_setup()
         rows, options = self.rows("train"), self.options
         lengths = self.lengths(rows) if options.bucket_by_length else None
-        sampler = batches(rows, options.batch_size, options.seed, lengths=lengths, weights=weights, **self.share)
+        sampler = batches(rows, options.batch_size, options.seed, lengths=lengths, **self.share)
         return self.training_loader(self.training_lookup(), sampler)
 
     def evaluation_loader(self, rows: NDArray[np.int64], lookup: Dataset[Any] | None = None) -> TableLoader:
