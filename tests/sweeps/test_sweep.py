@@ -22,7 +22,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
 from firstlight.sweeps.jobs import Job, folder_name
-from firstlight.sweeps.progress import Progress, Row, best_means
+from firstlight.sweeps.progress import Progress, Row, best_of
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
 
@@ -168,7 +168,7 @@ def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, 
     [
         ([], ""),
         (["trainer.max_steps=2"], "has a run with trainer.max_steps=1, which is 2 now; choose another sweep.name, or"),
-        (["test=true"], "is a finished run with test=False, which is True now; choose another sweep.name, or move"),
+        (["test=true"], "has a run with test=False, which is True now; choose another sweep.name, or move"),
     ],
 )
 def test_a_finished_sweep_is_not_changed_by_the_same_command_or_another_configuration(
@@ -463,9 +463,10 @@ def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) ->
         for setting, each in values.items()
         for seed, value in enumerate(each)
     ]
-    assert best_means(done) == ["best mean val/loss 2.2000 ± 2.5 over 2 seeds (a)"]
-    assert best_means(done[:2]) == [], "there is nothing to choose from"
-    assert best_means([]) == []
+    lines = best_of(done, with_means=True)
+    assert lines[1] == "best mean val/loss 2.2000 ± 2.5 over 2 seeds (a)"
+    assert len(best_of(done[:2], with_means=True)) == 1, "there is nothing to choose from"
+    assert best_of([], with_means=True) == []
 
 
 class Clock:

@@ -34,8 +34,7 @@ class HistoryLogger(Logger):
 
         others: the other loggers of the run. Those of CSV and W&B receive the lines before first_step that they miss.
         """
-        before = read_history(self.path)
-        kept = [line for line in before if line["step"] < first_step]
+        kept = [line for line in read_history(self.path) if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
         self._started_at = time.perf_counter()
         if getattr(rank_zero_only, "rank", 0) == 0:
@@ -46,7 +45,7 @@ class HistoryLogger(Logger):
                     logger.log_metrics(metrics, step)
                 logger.save()
             elif isinstance(logger, ResumableWandbLogger):
-                logger.go_on(map(_metrics_of, kept), max((line["step"] for line in before), default=-1))
+                logger.go_on(map(_metrics_of, kept))
         if first_step:
             log.info("Resumed at step %d", first_step)
         return self._seconds_before

@@ -33,7 +33,6 @@ class ResumableWandbLogger(WandbLogger):
         kwargs.setdefault("settings", {"quiet": True})  # without W&B's summary, which repeats what the run prints
         super().__init__(*args, **kwargs)
         self._first_step = 0  # metrics of earlier steps are ignored, since W&B has them
-        self._step_of_part = 0  # the step of the run that is W&B's step 0 in this part; its server joins the parts
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -41,34 +40,20 @@ class ResumableWandbLogger(WandbLogger):
         if step is None:
             super().log_metrics(metrics)
         elif step >= self._first_step:
-            self.experiment.log({**metrics, "trainer/global_step": step}, step=step - self._step_of_part)
+            self.experiment.log({**metrics, "trainer/global_step": step}, step=step)
 
     @rank_zero_only
-    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]], last_step: int) -> None:
+    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
         """Continue a run: log the numbers that W&B does not have, and ignore those that it has.
 
         Online, W&B's server knows the last step. Offline, an earlier part of the run may be incomplete because its
-        process was killed. This part therefore has all numbers, unless an earlier part has been uploaded.
+        process was killed. The new part therefore has all numbers.
 
-        lines: the steps in order, with the numbers of each; last_step: the last step that was logged before, which may
-            be after the lines; -1 if none was logged.
+        lines: the steps in order, with the numbers of each.
         """
-        run = self.experiment
-        self._first_step = run.starting_step
-        if run.settings.mode == "offline" and is_uploaded(Path(run.dir).parent, run.id):
-            self._first_step = self._step_of_part = last_step + 1
+        self._first_step = self.experiment.starting_step
         for step, metrics in lines:
             self.log_metrics(metrics, step)
-
-
-def offline_parts(folder: Path, run_id: str) -> list[Path]:
-    """Return the folders that W&B has made for the parts of an offline run, given the folder of one part."""
-    return sorted(folder.parent.glob(f"offline-run-*-{run_id}"))
-
-
-def is_uploaded(folder: Path, run_id: str) -> bool:
-    """Return whether `wandb sync` has uploaded a part of an offline run."""
-    return any(list(part.glob("*.synced")) for part in offline_parts(folder, run_id))
 
 
 def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
@@ -133,12 +118,9 @@ def finish(record: dict[str, Any]) -> None:
     best = record["metrics"]  # of the best checkpoint; W&B would show those of the last step
     wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
-    run_id = wandb.run.id
     wandb.finish(exit_code=0 if record["status"] in ("finished", "pruned") else 1)
     if is_offline:
-        is_whole = len(offline_parts(folder, run_id)) > 1 and not is_uploaded(folder, run_id)
-        note = "; it has all numbers of the run, so upload none of its earlier folders" if is_whole else ""
-        log.info("W&B: kept offline; to upload it: wandb sync %s%s", folder, note)
+        log.info("W&B: kept offline; to upload it: wandb sync %s", folder)
 
 
 def _mode(node: DictConfig) -> str | None:

@@ -28,6 +28,7 @@ from firstlight.sweeps import names
 
 LONGEST_NAME = 120  # characters of the name of a job's folder
 ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
+FIXED_AT_THE_END = ("train", "test", "optimized_metric")  # of a finished run, besides its identity
 Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the key of the data
 
 
@@ -89,6 +90,7 @@ class Composer:
         own = (*overrides, f"sweep.name={quoted(self.sweep_name)}", f"hydra.sweep.subdir={subdir}")
         config = self._loader.load_sweep_config(self.config, list(own))
         HydraConfig.instance().set_config(config)
+        config.test = bool(config.test)  # null means false in a sweep
         try:
             check(config)
             refuse_processes(config)
@@ -183,15 +185,16 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     record = job.record()
     if not record:
         return
-    where = job.folder.path
+    where, kept = job.folder.path, job.folder.config_file
+    trained = read_config(kept) if kept.is_file() else {}
+    difference = None
     if record.get("run_key") != identity.run_key(job.config):
-        difference = "another configuration"
-        if job.folder.config_file.is_file():
-            trained = read_config(job.folder.config_file)
-            difference = identity.first_difference(job.config, trained) or difference
+        difference = (trained and identity.first_difference(job.config, trained)) or "another configuration"
+    elif record.get("status") in ENDED and trained:
+        changed = [key for key in FIXED_AT_THE_END if trained.get(key) != job.config[key]]
+        difference = next((f"{key}={trained.get(key)}, which is {job.config[key]} now" for key in changed), None)
+    if difference:
         raise UserError(f"{where} has a run with {difference}; choose another sweep.name, or move the folder")
-    if record.get("status") in ENDED:
-        refuse_other_choices(job)
     trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
     if trained_on != fingerprint:
         raise UserError(
@@ -203,24 +206,6 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
             f"{where} has a run with other code ({record['code']}, now {code}); choose another sweep.name, "
             f"or set sweep.any_code=true if the change does not affect finished jobs"
         )
-
-
-def refuse_other_choices(job: Job) -> None:
-    """Raise UserError if a finished run was compared by another metric, or if only one of run and job is tested."""
-    if not job.folder.config_file.is_file():
-        return
-    had = read_config(job.folder.config_file)
-    now = {
-        "train": job.config.train,
-        "test": bool(job.config.test),  # null means false in a sweep
-        "optimized_metric": job.config.optimized_metric,
-    }
-    for key, value in now.items():
-        if had.get(key) != value:
-            raise UserError(
-                f"{job.folder.path} is a {job.status} run with {key}={had.get(key)}, which is {value} now; "
-                "choose another sweep.name, or move the folder"
-            )
 
 
 def with_source(job: Job, found: Sources) -> tuple[Job, str]:

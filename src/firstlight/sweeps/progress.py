@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -180,9 +180,8 @@ class Progress:
             return
         console, rows = Console(soft_wrap=True), self.rows()
         console.print(table_of(rows, console.width))
-        counts, *best = self.lines(rows)
-        lines = [counts] if self._live is not None else []  # elsewhere the last line of the log has it
-        for line in [*lines, *best, *best_means(rows)]:
+        counts = self.lines(rows)[:1] if self._live is not None else []  # elsewhere the last line of the log has them
+        for line in [*counts, *best_of(rows, with_means=True)]:
             console.print(line)
         if any(is_of_sample(row.record) for row in rows if row.status == "finished"):
             console.print(SAMPLE_NOTE, style="bold")
@@ -226,43 +225,39 @@ def shortened(name: str, width: int) -> str:
     return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
-def scored_by_task(rows: Sequence[Row]) -> Iterator[tuple[str, Callable[..., Any], list[tuple[float, Job]]]]:
-    """Yield for each task the metric, `min` or `max`, and the values of the finished jobs."""
+def best_of(rows: Sequence[Row], *, with_means: bool = False) -> list[str]:
+    """Return a line on the best of the finished jobs of each task.
+
+    with_means: also a line on the setting with the best mean over seeds, if several settings have several seeds.
+    """
     found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
     for row in rows:
         if row.status == "finished" and (value := row.metric) is not None:
             found.setdefault((row.record["task"], row.job.config.optimized_metric), []).append((value, row.job))
-    for (_, metric), scored in found.items():
-        yield metric, min if scored[0][1].is_minimized else max, scored
-
-
-def best_of(rows: Sequence[Row]) -> list[str]:
-    """Return a line on the best of the finished jobs of each task."""
     lines = []
-    for metric, choose, scored in scored_by_task(rows):
+    for (_, metric), scored in found.items():
+        choose = min if scored[0][1].is_minimized else max
         value, job = choose(scored, key=lambda pair: pair[0])
         lines.append(f"best {metric} {value:.4f} ({job.name})")
-    return lines
-
-
-def best_means(rows: Sequence[Row]) -> list[str]:
-    """Return a line on the setting of each task with the best mean over seeds, if several have several seeds."""
-    from firstlight.lab.reports.significance import mean_interval  # imports SciPy, which the start does not require
-
-    lines = []
-    for metric, choose, scored in scored_by_task(rows):
-        values: dict[str, list[float]] = {}
-        for value, job in scored:
-            setting = " ".join(each for each in job.varied if not each.startswith("seed="))
-            if setting != job.name:
-                values.setdefault(setting, []).append(value)
-        means = {setting: mean_interval(each) for setting, each in values.items() if len(each) > 1}
+        means = means_over_seeds(scored) if with_means else {}
         if len(means) > 1:
             setting = choose(means, key=lambda setting: means[setting].value)
             mean = means[setting]
             interval = f"{mean.value:.4f} ± {mean.half_width:.2g}"
             lines.append(f"best mean {metric} {interval} over {mean.count} seeds ({setting})")
     return lines
+
+
+def means_over_seeds(scored: Sequence[tuple[float, Job]]) -> dict[str, Any]:
+    """Return the mean of each setting with several seeds, with its interval."""
+    from firstlight.lab.reports.significance import mean_interval  # imports SciPy, which the start does not require
+
+    values: dict[str, list[float]] = {}
+    for value, job in scored:
+        setting = " ".join(each for each in job.varied if not each.startswith("seed="))
+        if setting != job.name:
+            values.setdefault(setting, []).append(value)
+    return {setting: mean_interval(each) for setting, each in values.items() if len(each) > 1}
 
 
 def shown_seconds(seconds: Any) -> str:
