@@ -48,18 +48,18 @@ def usable_cores() -> int:
 
 
 def jobs_at_a_time(config: DictConfig) -> int:
-    """Return the number of jobs that run at the same time.
+    """Return the number of jobs that run at the same time, on GPUs at most jobs_per_gpu for each of them.
 
     hydra.launcher.n_jobs=-1 is one for every core, -2 one less. With null, it is the share of all GPUs, or on a CPU as
     many jobs of one thread as there are cores and memory for.
     """
-    num_jobs = config.hydra.launcher.n_jobs
-    if num_jobs is not None:
-        return num_jobs if num_jobs > 0 else max(1, usable_cores() + 1 + num_jobs)
-    if count := num_gpus(config):
-        return count * config.hydra.launcher.jobs_per_gpu
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(usable_cores(), memory // MEMORY_OF_A_JOB))
+    num_jobs, places = config.hydra.launcher.n_jobs, num_gpus(config) * config.hydra.launcher.jobs_per_gpu
+    if num_jobs is None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return places or max(1, min(usable_cores(), memory // MEMORY_OF_A_JOB))
+    if num_jobs <= 0:
+        num_jobs = max(1, usable_cores() + 1 + num_jobs)
+    return min(num_jobs, places) if places else num_jobs
 
 
 def threads_of_jobs(config: DictConfig) -> int | None:
@@ -75,25 +75,12 @@ def plan_of(config: DictConfig, num_jobs: int) -> str:
 
 
 def check_gpus(config: DictConfig) -> None:
-    """Raise UserError if more jobs would run at a time than share the GPUs of the machine."""
-    if not is_parallel(config.hydra):
-        return
-    per_gpu, count = config.hydra.launcher.jobs_per_gpu, num_gpus(config)
-    if per_gpu < 1:
-        raise UserError(f"hydra.launcher.jobs_per_gpu={per_gpu} must be an integer of at least 1")
-    if not count:
-        if per_gpu > 1:
-            raise UserError(
-                f"hydra.launcher.jobs_per_gpu={per_gpu} requires jobs that use one GPU each, and these use "
-                f"none or several; set hydra.launcher.n_jobs={per_gpu}"
-            )
-        return
-    at_a_time = jobs_at_a_time(config)
-    if at_a_time > count * per_gpu:
+    """Raise UserError if jobs cannot share GPUs as the configuration says."""
+    per_gpu = config.hydra.launcher.jobs_per_gpu if is_parallel(config.hydra) else 1
+    if per_gpu < 1 or (per_gpu > 1 and not num_gpus(config)):
         raise UserError(
-            f"hydra.launcher.n_jobs={config.hydra.launcher.n_jobs} means {at_a_time} jobs at a time, and the machine "
-            f"has {count} GPUs; set hydra.launcher.n_jobs={count * per_gpu}, hydra.launcher.jobs_per_gpu="
-            f"{-(-at_a_time // count)}, or trainer=cpu"
+            f"hydra.launcher.jobs_per_gpu={per_gpu} must be at least 1, and above 1 it requires jobs that use one GPU "
+            f"each; set hydra.launcher.n_jobs for the number of jobs at a time"
         )
 
 

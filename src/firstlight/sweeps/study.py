@@ -22,19 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.runs.trials import (
-    DIRECTION,
-    MAXIMIZE,
-    MINIMIZE,
-    OBJECTIVES,
-    SECONDS_FOR_OTHERS,
-    STUDY_FILE,
-    STUDY_NAME,
-    made,
-    objectives_of,
-    storage_of,
-    value_in,
-)
+from firstlight.runs import trials
 from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
@@ -60,10 +48,10 @@ class Space:
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
         self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
         self.folder = self.lowest.folder.path.parent
-        objectives = objectives_of(composer.config.hydra.sweeper)
+        objectives = trials.objectives_of(composer.config.hydra.sweeper)
         check_objectives(self.lowest.config, objectives)
         metric = str(self.lowest.config.optimized_metric)
-        self.goals = objectives or {metric: MINIMIZE if self.lowest.is_minimized else MAXIMIZE}
+        self.goals = objectives or {metric: trials.MINIMIZE if self.lowest.is_minimized else trials.MAXIMIZE}
 
     def job(self, subdir: str, values: Mapping[str, Any]) -> Job:
         """Return a job of some values, in a folder of the search. Raises UserError if it cannot run."""
@@ -111,7 +99,7 @@ def sampler_of(node: Any, number: int) -> Any:
     seed = node.get("seed") if isinstance(node, DictConfig) else None
     if not isinstance(seed, int | None):
         raise UserError(f"hydra.sweeper.sampler.seed={seed} must be an integer, such as 1")
-    return made("sampler", node, **({} if seed is None else {"seed": seed + number}))
+    return trials.made("sampler", node, **({} if seed is None else {"seed": seed + number}))
 
 
 class Study:
@@ -123,12 +111,12 @@ class Study:
         make_sampler: returns the sampler for the number of a trial; pruner: Optuna's, or None.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.space, self.make_sampler, self.path = space, make_sampler, space.folder / STUDY_FILE
+        self.space, self.make_sampler, self.path = space, make_sampler, space.folder / trials.STUDY_FILE
         now = settings(space)
         with readable(self.path):
             self.study = optuna.create_study(
-                storage=storage_of(self.path),
-                study_name=STUDY_NAME,
+                storage=trials.storage_of(self.path),
+                study_name=trials.STUDY_NAME,
                 directions=[*space.goals.values()],
                 pruner=pruner or optuna.pruners.NopPruner(),
                 load_if_exists=True,
@@ -184,7 +172,7 @@ class Study:
     def tell(self, number: int, job: Job | None) -> None:
         """Store the result of a trial. job: None if it could not run."""
         status, record = (job.status, job.record()) if job else ("failed", {})
-        values = [value_in(record, name) for name in self.space.goals] if status == "finished" else [None]
+        values = [trials.value_in(record, name) for name in self.space.goals] if status == "finished" else [None]
         if status == "pruned":  # its value is that of its last validation, which it has stored itself
             self.study.tell(number, state=TrialState.PRUNED)
         elif None in values:
@@ -194,7 +182,7 @@ class Study:
 
     def best(self) -> list[FrozenTrial]:
         """Return the best trials, those on the Pareto front of several objectives, by the first objective."""
-        is_falling = next(iter(self.space.goals.values())) == MINIMIZE
+        is_falling = next(iter(self.space.goals.values())) == trials.MINIMIZE
         return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
 
     def write_best(self, jobs: Mapping[int, Job]) -> None:
@@ -216,7 +204,7 @@ def settings(space: Space) -> dict[str, str]:
     if len(names) == 1:
         goals = {"optimized_metric": names[0], "optimized_mode": directions[0][:3]}
     else:
-        goals = {OBJECTIVES: f"[{','.join(names)}]", DIRECTION: f"[{','.join(directions)}]"}
+        goals = {trials.OBJECTIVES: f"[{','.join(names)}]", trials.DIRECTION: f"[{','.join(directions)}]"}
     return goals | {key: str(each) for key, each in space.distributions.items()}
 
 
@@ -240,7 +228,8 @@ def readable(path: Path) -> Iterator[None]:
 
 def check_database(path: Path) -> None:
     """Raise sqlite3.DatabaseError if a file is not a complete database. Wait for a process that writes to it."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", SECONDS_FOR_OTHERS, uri=True)) as database:
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, trials.SECONDS_FOR_OTHERS, uri=True)) as database:
         found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
         raise sqlite3.DatabaseError(" ".join(str(found[0]).split()))
