@@ -27,7 +27,7 @@ from measure import show, train, versions
 from plain_gpt import Training
 
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.networks.size import num_parameters
+from firstlight.networks.layers import num_parameters
 
 WARM_UP_STEPS = 20
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from firstlight.classifier.network import BagOfWords, LogisticRegression
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.lit.networks import build_network
-from firstlight.networks.size import num_parameters
+from firstlight.networks.layers import num_parameters
 from stand_ins import random_texts
 
 VOCABULARY, OUTPUTS, DIM, UNKNOWN = 29, 5, 7, 1

@@ -9,8 +9,8 @@ from torch.testing import assert_close
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
+from firstlight.networks.layers import num_parameters
 from firstlight.networks.pooling import FeatureHead
-from firstlight.networks.size import num_parameters
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
 from firstlight.text.tokenizers import UNKNOWN_ID
 from stand_ins import random_texts

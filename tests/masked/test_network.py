@@ -7,7 +7,7 @@ from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
-from firstlight.networks.size import num_parameters
+from firstlight.networks.layers import num_parameters
 from firstlight.networks.variants import Norm, PoolingKind, Positions
 
 VOCABULARY, CONTEXT = 29, 13

@@ -105,14 +105,9 @@ def test_afterwards_nobody_looks_any_more(make: Callable[..., tuple[nn.Module, C
     weights.clear()
     call()
     assert weights == {}
-
-
-def test_nobody_looks_any_more_after_a_mistake_either() -> None:
-    network, _ = generator()
-    with pytest.raises(ValueError, match="longer than the context length"), attention_weights(network) as weights:
-        network(random_texts(BATCH, 17))
+    with pytest.raises(ZeroDivisionError), attention_weights(network):
+        1 / 0  # noqa: B018
     assert watched(network) == 0
-    assert weights == {}
 
 
 @pytest.mark.parametrize("positions", [Positions.learned, Positions.rotary, Positions.relative])

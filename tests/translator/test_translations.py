@@ -132,8 +132,8 @@ def texts(folder: Path) -> dict[str, str]:
 # --- scores ---
 
 
-def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(bench, data, folder) -> None:
-    trainer = fit(bench, data, Translations(str(folder)))
+def test_each_validation_of_a_training_scores_and_shows_what_is_written_greedily(bench, data, folder) -> None:
+    trainer = fit(bench, data, Translations(str(folder), num_samples=5))
     written = greedy(trainer.lightning_module, data, SPLITS["validation"])
     expected = scores(written, SPLITS["validation"], "val")
     assert {name: bench.memory.curve(name)[-1][1] for name in expected} == expected
@@ -141,6 +141,10 @@ def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(ben
     assert len({value for _, value in bench.memory.curve("val/bleu")}) == 3
     assert len(set(written)) > 2  # otherwise any order would pass
     assert 1 < expected["val/bleu"].expected < 99
+    assert list(texts(folder)) == ["00000005.txt", "00000010.txt", "00000015.txt"]
+    samples = texts(folder)["00000015.txt"].removesuffix("\n").split("\n\n")
+    chosen = [0, 4, 8, 12, 16]  # of 23, evenly spaced
+    assert samples == [f"{SPLITS['validation'][i][0]}\n  {SPLITS['validation'][i][1]}\n  {written[i]}" for i in chosen]
 
 
 @EVALUATE
@@ -192,15 +196,6 @@ def test_the_training_is_the_same_with_and_without_translations(bench, data, fol
 
 
 # --- translations that are shown ---
-
-
-def test_each_validation_leaves_a_file_of_sources_references_and_translations(bench, data, folder) -> None:
-    trainer = fit(bench, data, Translations(str(folder), num_samples=5))
-    assert list(texts(folder)) == ["00000005.txt", "00000010.txt", "00000015.txt"]
-    written = greedy(trainer.lightning_module, data, SPLITS["validation"])
-    samples = texts(folder)["00000015.txt"].removesuffix("\n").split("\n\n")
-    chosen = [0, 4, 8, 12, 16]  # of 23, evenly spaced
-    assert samples == [f"{SPLITS['validation'][i][0]}\n  {SPLITS['validation'][i][1]}\n  {written[i]}" for i in chosen]
 
 
 def test_the_evaluation_after_the_training_leaves_a_file_and_says_how_it_scored(bench, data, folder, caplog) -> None:

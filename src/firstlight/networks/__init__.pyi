@@ -18,12 +18,12 @@ from firstlight.networks.block import GatedFeedForward as GatedFeedForward
 from firstlight.networks.block import build_block as build_block
 from firstlight.networks.cache import KeyValueCache as KeyValueCache
 from firstlight.networks.config import TransformerConfig as TransformerConfig
+from firstlight.networks.layers import num_parameters as num_parameters
 from firstlight.networks.positions import FractionalPositions as FractionalPositions
 from firstlight.networks.positions import LearnedPositions as LearnedPositions
 from firstlight.networks.positions import RelativePositions as RelativePositions
 from firstlight.networks.positions import RotaryPositions as RotaryPositions
 from firstlight.networks.positions import SinusoidalPositions as SinusoidalPositions
 from firstlight.networks.positions import sinusoid as sinusoid
-from firstlight.networks.size import num_parameters as num_parameters
 from firstlight.translator.network import EncoderDecoder as EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig as EncoderDecoderConfig

@@ -1,4 +1,4 @@
-"""Small layers: the embedding of the tokens, dropout of complete tokens, norms, and convolutions."""
+"""Small layers: the embedding of the tokens, dropout of complete tokens, norms and convolutions; and `num_parameters`."""
 
 import math
 
@@ -143,3 +143,19 @@ class CausalConvolution(nn.Module):
         for i in range(1, before + 1):
             mixed = torch.addcmul(mixed, seen[:, i : i + length], self.weight[i])
         return mixed
+
+
+def num_parameters(network: nn.Module, *, trained_only: bool = False) -> int:
+    """Return the number of parameters of a network.
+
+    Args:
+        network: any module.
+        trained_only: whether to count only parameters that require a gradient.
+
+    Example:
+        >>> from torch import nn
+        >>> from firstlight.networks import num_parameters
+        >>> num_parameters(nn.Linear(7, 5))
+        40
+    """
+    return sum(weight.numel() for weight in network.parameters() if weight.requires_grad or not trained_only)

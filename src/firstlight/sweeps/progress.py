@@ -290,7 +290,7 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
     from hydra.utils import instantiate
 
     from firstlight.lit.networks import build_network
-    from firstlight.networks.size import num_parameters
+    from firstlight.networks.layers import num_parameters
 
     sizes: dict[str, tuple[dict[str, int], int]] = {}
     for job in jobs:

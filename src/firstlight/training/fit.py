@@ -30,7 +30,7 @@ from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.metadata import refuse_other_state
 from firstlight.lit.networks import build_network
-from firstlight.networks.size import num_parameters
+from firstlight.networks.layers import num_parameters
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config

@@ -10,7 +10,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
-from firstlight.networks.size import num_parameters
+from firstlight.networks.layers import num_parameters
 
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
 COLORS = {
