@@ -11,6 +11,7 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, review_batch
+from firstlight.errors import UserError
 from firstlight.lit.losses import LossFunction, classification_loss, disagreement, probabilities
 from firstlight.lit.metadata import Checks, are_names, one_of, unless_missing
 from firstlight.lit.optimizers import OptimizerFactory
@@ -114,8 +115,8 @@ class Classification(Training):
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name}={value} must be a finite number, 0 or above")
         if text_loss_weight and not getattr(network, "predicts_text", False):
-            raise ValueError(
-                f"text_loss_weight={text_loss_weight} requires a causal network without features; set "
+            raise UserError(
+                f"module.text_loss_weight={text_loss_weight} requires a causal network without features; set "
                 "model.causal=true, model.convolution=null and data.target_encoding=false"
             )
         super().__init__(network, optimizer, schedule, loss=loss)

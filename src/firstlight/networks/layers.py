@@ -1,4 +1,4 @@
-"""Small layers: the embedding of the tokens, dropout of complete tokens, norms and convolutions; and `num_parameters`."""
+"""Small layers: the embedding, dropout of complete tokens, norms and convolutions; and the size of a network."""
 
 import math
 
