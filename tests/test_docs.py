@@ -18,6 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LOADED = re.compile(r"""<(?:link|script|img|iframe|source)\b[^>]*\s(?:href|src)=["']?([^"'\s>]+)""")  # by a browser
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 MISTAKE = re.compile(r"^\$ .*\nerror: .*$", re.MULTILINE)  # a command and its answer
+PYTHON = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)  # arguments of functions are not choices
 CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)(?![\w/(])")
 
 
@@ -100,11 +101,11 @@ def test_every_link_to_a_file_leads_to_one(page: str) -> None:
 def test_every_choice_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     created = re.findall(r"\bfirstlight new (\w+)", text)  # a project, whose choices are those of the template
-    for group, choice in CHOICE.findall(MISTAKE.sub("", text)):
+    for group, choice in CHOICE.findall(PYTHON.sub("", MISTAKE.sub("", text))):
         path = ROOT / "conf" / group / f"{choice}.yaml"
         if choice in created:
             path = ROOT / "src/firstlight/project_template/conf" / group / "PROJECT_NAME.yaml.template"
-        assert path.is_file() or f"# conf/{group}/{choice}.yaml\n" in text, f"{group}={choice}"
+        assert path.is_file() or f"conf/{group}/{choice}.yaml\n" in text, f"{group}={choice}"
 
 
 def test_the_start_page_names_the_wheel_of_this_version() -> None:

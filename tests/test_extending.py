@@ -1,6 +1,8 @@
-"""The classes and settings of docs/extending.md work in a project that `firstlight new` makes."""
+"""The classes and settings of docs/extending.md and docs/own-tasks.md work as the pages say."""
 
+import csv
 import json
+import random
 import re
 import sys
 
@@ -9,8 +11,18 @@ import pytest
 from firstlight.commands import new
 from tests_support import ROOT, Scripts, captured
 
+
+def files_of(page: str) -> list[tuple[str, str]]:
+    """Return the names and the contents of the files that a page shows."""
+    return re.findall(r"^```(?:python|yaml)\n# ((?:\w+)/\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
-FILES = re.findall(r"^```(?:python|yaml)\n# ((?:birds|conf)/\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FILES = [(name, content) for name, content in files_of(PAGE) if name.startswith(("birds/", "conf/"))]
+OWN_TASKS = (ROOT / "docs/own-tasks.md").read_text(encoding="utf-8")
+TAGGER = ROOT / "tests/kind"  # the folder of the package
+WINES = {"cheap": 4, "simple": 6, "good": 12, "fine": 20, "great": 35, "rare": 80}
+TOPICS = {"economy": "bank", "politics": "minister", "sport": "goal"}
 COMMANDS = re.findall(r"^firstlight train (task=birds .*)$", PAGE, re.MULTILINE)
 SHORT = ("trainer.max_epochs=2", "trainer.log_every_n_steps=1", "threads=1", "trainer=cpu")
 
@@ -49,3 +61,69 @@ def test_every_command_of_the_page_trains(project: Scripts, command: str) -> Non
     for name in re.findall(r"callbacks\.(\w+)\._target_", command):
         assert {f"val/{name}", f"test/{name}"} <= set(measured)
         assert f"train/{name}" in (run / "history.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def own_tasks(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+    """A folder with the package `scores` of the page, and data for both of its tasks."""
+    folder = tmp_path_factory.mktemp("own_tasks")
+    own = [(name, content) for name, content in files_of(OWN_TASKS) if not name.startswith("tagging/")]
+    for name, content in [*own, ("scores/__init__.py", "")]:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    draw, rows = random.Random(3), {"wines": [("text", "price")], "news": [("text", "topics")]}
+    for _ in range(240):
+        rest = draw.choices(("red", "with", "oak", "and", "a"), k=5)
+        wine, topics = draw.choice(list(WINES)), draw.sample(list(TOPICS), draw.choice((0, 1, 2)))
+        rows["wines"].append((" ".join([*rest, wine]), f"{WINES[wine] * draw.uniform(0.9, 1.1):.2f}"))
+        rows["news"].append((" ".join([*rest, *map(TOPICS.__getitem__, topics)]), "|".join(topics)))
+    (folder / "data").mkdir()
+    for name, lines in rows.items():
+        with (folder / "data" / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+    return Scripts(folder)
+
+
+@pytest.mark.parametrize("task", ["price", "topics"])
+def test_a_number_and_several_labels_are_learned_evaluated_and_predicted(task: str, own_tasks: Scripts) -> None:
+    typed = re.search(rf"^firstlight train (task={task} .*)$", OWN_TASKS, re.MULTILINE)
+    assert typed is not None
+    done = own_tasks.run_alone("train", *typed[1].split(), "trainer.accelerator=cpu", "threads=1", "quiet=true")
+    assert done.returncode == 0, done.stderr
+    run = own_tasks.newest_run()
+    metrics = json.loads((run / "metrics.json").read_text())["metrics"]
+    assert own_tasks.run_alone("evaluate", str(run)).returncode == 0
+    measured = json.loads((run / "evaluate/test/metrics.json").read_text())["metrics"]
+    assert measured == {name: pytest.approx(metrics[name], rel=1e-4) for name in measured}
+    file = f"data/{'wines' if task == 'price' else 'news'}.csv"
+    assert own_tasks.run_alone("predict", str(run), "--input", file, "--output", "out.csv").returncode == 0
+    with (own_tasks.folder / "out.csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    if task == "price":
+        errors = [abs(float(row["price"]) - float(row["given_price"])) for row in rows]
+        assert metrics["test/mean_absolute_error"] < 8
+        assert sum(errors) / len(errors) < 8, "predictions are in the unit of the column"
+    else:
+        hits = [(float(row[name]) > 0.5) == (name in row["topics"].split("|")) for row in rows for name in TOPICS]
+        assert metrics["test/f1"] > 0.8
+        assert sum(hits) / len(hits) > 0.8
+    assert own_tasks.run_alone("explore", str(run), "--figures", "lengths", "norms").returncode == 0
+
+
+def test_what_a_package_does_not_have_is_one_line(own_tasks: Scripts) -> None:
+    run = own_tasks.newest_run()
+    for typed, message in (
+        (["playground", str(run)], f"{run}: the package scores has no panel.py; write one, or name another run"),
+        (["train", "task=price", f"teacher={run}"], "Scoring computes its loss without a teacher"),
+        (["train", "task=price", "data.target_column=text"], "column text: could not convert string to float"),
+    ):
+        done = own_tasks.run_alone(*typed)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert message in done.stderr
+
+
+def test_the_page_shows_the_files_of_the_tagger() -> None:
+    shown = {name: content for name, content in files_of(OWN_TASKS) if name.startswith("tagging/")}
+    assert {"tagging/data.py", "tagging/module.py"} <= shown.keys()
+    assert shown == {name: (TAGGER / name).read_text(encoding="utf-8") for name in shown}

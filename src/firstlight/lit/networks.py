@@ -52,7 +52,7 @@ def build_network(
             "model.feed_forward_dim=%d is fixed; with model.parametrization=mup it must grow with model.dim",
             config.feed_forward_dim,
         )
-    sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
+    sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, "num_classes": num_classes}
     outputs = 1 if choices else num_outputs(num_classes)
     sizes |= {"num_outputs": outputs, "unknown_id": UNKNOWN_ID, "num_features": num_features}
     target = config._target_

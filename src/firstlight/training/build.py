@@ -178,7 +178,7 @@ def set_teacher(config: DictConfig, kind: Kind, module: LightningModule, data: T
     """
     if not config.teacher:
         return None
-    if not isinstance(module, Training):
+    if not isinstance(module, Training) or type(module).target_logits is Training.target_logits:
         raise UserError(
             f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
         )

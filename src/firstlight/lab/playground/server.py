@@ -38,8 +38,11 @@ HEADERS = {  # of every answer; the browser loads nothing from other addresses
 
 
 def panel_of(run: Run) -> Panel:
-    """Return the panel of a run."""
-    panel: type[Panel] = KINDS[run.kind].get("panel")
+    """Return the panel of a run. Raises UserError for a kind without one."""
+    kind = KINDS[run.kind]
+    if not kind.has("panel"):
+        raise UserError(f"{run.path}: the package {kind.package} has no panel.py; write one, or name another run")
+    panel: type[Panel] = kind.get("panel")
     return panel(run)
 
 
@@ -132,9 +135,10 @@ async def _inputs(request: Request) -> Inputs:
 
 
 async def _notice(_: Request, error: Exception) -> Response:
-    """Return an error as an answer. A text that a run cannot read is no error of the request.
+    """Return the message of an error as HTML.
 
-    No one receives the answer to a client that disconnected before the end of its request.
+    The status is 400 for a request that the page never sends and 500 for a defect. It is 200 for a text that a run
+    cannot read, because such a request is valid. A client that has disconnected does not receive the answer.
     """
     if isinstance(error, BadInputError | ClientDisconnect):
         return HTMLResponse(markup.notice(str(error)), status_code=400)
