@@ -138,15 +138,6 @@ def test_a_batch_is_the_texts_of_its_rows(folder, truncation):
         assert target == ROWS["train"][row]["label"]
 
 
-def test_a_review_of_a_million_characters_is_a_review(folder):
-    giants = [{"text": text, "label": 0} for text in ("a" * 1_000_003, "so good " * 125_000, "")]
-    write_rows(folder / "train.jsonl", [*ROWS["train"], *giants])
-    data = open_reviews(folder)
-    batches = list(data.evaluation_loader(data.rows("train")))
-    assert all(batch.token_ids.shape[1] <= 7 for batch in batches)
-    assert sum(len(batch.rows) for batch in batches) == 114
-
-
 def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(folder, monkeypatch):
     monkeypatch.setattr(table_data, "fits", lambda table, device: False)
     before = with_trainer(open_reviews(folder), device="meta")  # any device except the CPU

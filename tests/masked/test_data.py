@@ -94,16 +94,6 @@ def test_several_processes_share_a_batch_and_mask_it_as_one_does(reviews) -> Non
     assert len(parts[0]) == len(parts[1])
 
 
-def test_your_own_texts_are_read_with_their_masks(reviews) -> None:
-    data = reviews()
-    texts = ["the [MASK] broke", "[MASK] and [MASK]"]
-    (batch,) = data.text_dataloader(texts)
-    assert batch.rows.tolist() == [0, 1]
-    assert batch.places.tolist() == [1, 3, 5]
-    assert (batch.token_ids == data.tokenizer.vocab_size).sum() == 3
-    assert batch.targets.tolist() == [0, 0, 0]
-
-
 def test_an_empty_text_has_no_target(tmp_path: Path) -> None:
     for split in ("train", "validation"):
         write_lines(tmp_path / f"{split}.jsonl", [{"text": text} for text in ("", "it broke", "it broke")])
@@ -132,14 +122,6 @@ def test_texts_need_no_labels(kind: Any, name: str, tmp_path: Path) -> None:
     assert [len(encoded.rows_of(split)) for split in ("train", "validation", "test")] == [32, 4, 4]
     assert not len(encoded.labels)
     assert data.source.texts("text", [0, 39]) == [TEXTS[0], TEXTS[39]]
-
-
-def test_a_folder_of_text_files_has_their_splits(tmp_path: Path) -> None:
-    for split, count in (("train", 20), ("validation", 3)):
-        (tmp_path / f"{split}.txt").write_text("\n".join(TEXTS[:count]))
-    data = MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path / "cache"), test_fraction=0.1)
-    data.ensure_setup()
-    assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [18, 3, 2]
 
 
 def test_options_of_labels_are_unknown() -> None:

@@ -92,15 +92,3 @@ def test_a_batch_without_a_target_has_no_loss_and_no_gradient(reviews) -> None:
     loss.backward()
     assert loss == 0
     assert all(weight.grad is None or not weight.grad.any() for weight in module.parameters())
-
-
-def test_the_trainer_predicts_the_likeliest_words_for_each_mask(reviews) -> None:
-    source = reviews()
-    module = module_for(source)
-    module.metadata = {"tokenizer": source.tokenizer.to_json()}
-    module.num_fillings = 3
-    loader = source.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
-    ((one, two),) = trainer_of().predict(module, dataloaders=loader)
-    assert [len(one), len(two)] == [1, 2]
-    assert all(len(fillings) == 3 for fillings in [*one, *two])
-    assert {each.word for fillings in two for each in fillings} <= set(source.tokenizer.words[2:])

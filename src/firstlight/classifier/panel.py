@@ -114,7 +114,7 @@ class ClassifierPanel(Panel):
         verdict = f"<b>{escape(prediction.label)}</b> {escape(share)}"
         if self.run.config["data"].get("labels") == Labels.stars.name:
             mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
-            verdict = f"{markup.stars(mean, len(prediction.probabilities))} {verdict}, {mean:.1f} stars on average"
+            verdict = f"{verdict}, {mean:.1f} stars on average"
         return f'<p class="verdict">{verdict}</p>'
 
 

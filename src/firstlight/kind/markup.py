@@ -57,12 +57,6 @@ def bars(shares: dict[str, float], chosen: str) -> str:
     return f'<div class="bars">{"".join(parts)}</div>'
 
 
-def stars(mean: float, most: int) -> str:
-    """Return `most` stars, of which `mean` are filled."""
-    full = f'<span style="width:{100 * mean / most:.1f}%">{"★" * most}</span>'
-    return f'<span class="stars" aria-hidden="true">{"★" * most}{full}</span>'
-
-
 def shade(score: float, largest: float) -> str:
     """Return the background colour of a word: blue if its score is positive, vermilion if it is negative."""
     strength = min(abs(score) / max(largest, SMALL_SCORE), 1.0) * DEEPEST

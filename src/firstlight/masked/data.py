@@ -12,14 +12,11 @@ from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
 from firstlight.data.batches import (
-    EvaluationBatches,
     PassLoader,
     ResumableLoader,
     RowBatch,
     Rows,
-    TableLoader,
     TrainingBatches,
-    several,
 )
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
@@ -128,44 +125,28 @@ class MaskedTable(TokenTable):
         return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
 
 
-class TextsToFillIn(TokenTable):
-    """Your own texts with [MASK], cut to the context as the training texts.
+def batch_to_fill_in(
+    tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation
+) -> MaskedBatch:
+    """Return a batch of texts with [MASK], cut as the training texts. Its places are those of [MASK].
 
-    Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
-
-    Attributes:
-        rows: The data set that turns an array of the numbers of texts into a batch of indices.
+    Its targets are all 0. Logs a warning if a text is cut. Raises UserError for a text without [MASK], and if a [MASK]
+    is cut off.
     """
-
-    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation) -> None:
-        ids = encode_masked(tokenizer, texts)
-        super().__init__(ids, np.zeros(len(ids), np.int64), context_length, truncation)
-        count_cuts(ids.lengths, context_length)
-        self.ids, self.mask_id = ids, tokenizer.vocab_size
-        self.rows = Rows(ids.lengths.clip(max=context_length))
-
-    def forward(self, batch: RowBatch) -> MaskedBatch:  # type: ignore[override]
-        """Return the batch of tokens of some texts. Its places are those of [MASK]; its targets are all 0.
-
-        Raises UserError if a [MASK] of a text is cut off.
-        """
-        texts = super().forward(batch)
-        is_mask = texts.token_ids == self.mask_id
-        for row, kept in zip(batch.rows.tolist(), is_mask.sum(dim=1).tolist(), strict=True):
-            ids = self.ids[row]
-            if kept < (ids == self.mask_id).sum():
-                raise UserError(
-                    f"text {row + 1} has {len(ids)} tokens, but only context_length={self.context_length} of them are "
-                    f"read, and a {MASK} is cut off; shorten the text"
-                )
-        places = is_mask.flatten().nonzero().squeeze(1)
-        token_ids, targets = texts.token_ids.long(), torch.zeros_like(places)
-        return MaskedBatch(token_ids, texts.padding_mask, places, targets, batch.rows, batch.num_tokens)
-
-    def batch(self) -> MaskedBatch:
-        """Return one batch of all texts."""
-        found: MaskedBatch = self(self.rows[np.arange(len(self.ids))])
-        return found
+    ids = encode_masked(tokenizer, texts)
+    count_cuts(ids.lengths, context_length)
+    table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+    batch = table(Rows(ids.lengths.clip(max=context_length))[np.arange(len(ids))])
+    is_mask = batch.token_ids == tokenizer.vocab_size
+    for row, kept in enumerate(is_mask.sum(dim=1).tolist()):
+        if kept < (ids[row] == tokenizer.vocab_size).sum():
+            raise UserError(
+                f"text {row + 1} has {len(ids[row])} tokens, but only context_length={context_length} of them are "
+                f"read, and a {MASK} is cut off; shorten the text"
+            )
+    places = is_mask.flatten().nonzero().squeeze(1)
+    token_ids, targets = batch.token_ids.long(), torch.zeros_like(places)
+    return MaskedBatch(token_ids, batch.padding_mask, places, targets, batch.rows, batch.num_tokens)
 
 
 @takes(MaskedReviewOptions)
@@ -236,27 +217,3 @@ class MaskedReviewData(TextRows):
             10
         """
         return self.shuffled_loader(MaskedTrainingBatches)
-
-    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Return a loader of your own texts with [MASK], in their order, for `Trainer.predict(module, dataloaders=…)`.
-
-        Each batch is a `MaskedBatch` whose places are those of [MASK] and whose targets are all 0. Texts longer than
-        `context_length` tokens are cut, with a warning.
-
-        Args:
-            texts: Any number of texts. They are normalized and encoded like the training texts.
-
-        Raises:
-            UserError: If a text has no [MASK], or a [MASK] is cut off.
-
-        Example:
-            >>> data = MaskedReviewData(path="reviews.csv")
-            >>> batch = next(iter(data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it a lot."])))
-            >>> batch.rows, len(batch.places)
-            (tensor([0, 1]), 3)
-        """
-        self.ensure_setup()
-        options = self.options
-        given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
-        batches = EvaluationBatches(np.arange(len(given.ids)), options.evaluation_batch_size)
-        return self.signed(TableLoader(given.rows, batches, look_up=given))

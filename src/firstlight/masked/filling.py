@@ -9,7 +9,7 @@ from torch import nn
 from firstlight.choices import member
 from firstlight.data.options import Truncation
 from firstlight.errors import UserError
-from firstlight.masked.data import MaskedBatch, TextsToFillIn
+from firstlight.masked.data import MaskedBatch, batch_to_fill_in
 from firstlight.masked.masking import MASK
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL, Tokenizer
 
@@ -78,8 +78,9 @@ def fill_in(
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
     of_network: Any = network
-    given = TextsToFillIn(tokenizer, texts, of_network.context_length, member(Truncation, truncation, "truncation"))
-    found = fillings_of(network, given.batch(), tokenizer.words, count)
+    chosen = member(Truncation, truncation, "truncation")
+    batch = batch_to_fill_in(tokenizer, texts, of_network.context_length, chosen)
+    found = fillings_of(network, batch, tokenizer.words, count)
     return [
         FilledText(with_words(text, [each[0].word for each in fillings]), fillings)
         for text, fillings in zip(texts, found, strict=True)

@@ -6,13 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.options import Truncation
-from firstlight.lit.losses import LossFunction, mean_loss, token_losses
+from firstlight.lit.losses import mean_loss, token_losses
 from firstlight.lit.metadata import Checks, one_of
-from firstlight.lit.optimizers import OptimizerFactory
-from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
-from firstlight.masked.filling import Filling, fillings_of
 from firstlight.masked.options import MaskedConfig
 
 
@@ -29,10 +26,6 @@ class MaskedLanguageModeling(Training):
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
         loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
-        num_fillings: The number of words that `Trainer.predict` returns for each [MASK].
-
-    Raises:
-        ValueError: If `num_fillings` is below 1.
 
     Source: BERT (Devlin et al. 2018).
 
@@ -52,20 +45,6 @@ class MaskedLanguageModeling(Training):
     config_type = MaskedConfig
     data_type = MaskedReviewData
     metadata_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
-
-    def __init__(
-        self,
-        network: nn.Module,
-        optimizer: OptimizerFactory | None = None,
-        schedule: ScheduleFactory | None = None,
-        *,
-        loss: LossFunction | None = None,
-        num_fillings: int = 5,
-    ) -> None:
-        if num_fillings < 1:
-            raise ValueError(f"num_fillings={num_fillings} must be at least 1")
-        super().__init__(network, optimizer, schedule, loss=loss)
-        self.num_fillings = num_fillings
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
         """Return the logits, (batch, length, vocab_size), or (places, vocab_size) if `places` is given.
@@ -87,24 +66,6 @@ class MaskedLanguageModeling(Training):
         loss = token_loss if self.loss is None else mean_loss(self.loss, logits, batch.targets)
         loss = self.distilled(loss, logits, batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
-
-    def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
-        """Return the most probable words of each [MASK] of each text of a batch.
-
-        Raises:
-            ValueError: If the module has no tokenizer because it was not created by `for_data`.
-
-        Example:
-            >>> import lightning as L
-            >>> from firstlight.masked.data import MaskedReviewData
-            >>> data = MaskedReviewData(path="reviews.csv")
-            >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_fillings=3)
-            >>> loader = data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
-            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
-            >>> len(first), len(second), len(second[0])
-            (1, 2, 3)
-        """
-        return fillings_of(self.network, batch, self.tokenizer.words, self.num_fillings)
 
     @staticmethod
     def target_logits(network: nn.Module, batch: MaskedBatch) -> Tensor:

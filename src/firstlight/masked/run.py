@@ -13,7 +13,7 @@ from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
-from firstlight.masked.data import MaskedBatch, MaskedReviewData, TextsToFillIn
+from firstlight.masked.data import MaskedBatch, MaskedReviewData, batch_to_fill_in
 from firstlight.masked.filling import FilledText, fill_in, listed
 from firstlight.masked.masking import MASK
 from firstlight.masked.network import MaskedLanguageModel
@@ -71,7 +71,7 @@ class MaskedRun(PredictingRun):
         >>> batch = run.batch("It [MASK] after a week")
         >>> run.network(batch.token_ids, batch.padding_mask).shape
         """
-        return TextsToFillIn(self.tokenizer, [text], self.network.context_length, self.truncation).batch()
+        return batch_to_fill_in(self.tokenizer, [text], self.network.context_length, self.truncation)
 
     @property
     def truncation(self) -> Truncation:

@@ -20,7 +20,6 @@ COLORS = {
     "ink": style.INK,
     "grey": style.GREY,
     "pale": style.PALE,
-    "star": style.ORANGE,
 }
 
 
