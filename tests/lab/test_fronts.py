@@ -5,11 +5,11 @@ from pathlib import Path
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
-from firstlight.lab.reports.fronts import front_of, on_front
 from firstlight.lab.reports.page import content
 from firstlight.lab.reports.run_rows import run_rows
 from firstlight.lab.reports.text import markdown
 from firstlight.runs.summary import Run
+from firstlight.runs.trials import front_of, on_front
 
 OBJECTIVES = {"val/accuracy": "maximize", "parameters": "minimize"}
 

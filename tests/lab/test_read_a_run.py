@@ -217,16 +217,6 @@ def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
     assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
 
 
-def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scripts) -> None:
-    (scripts.folder / "mine.csv").write_text("text,label\nbad,0\ngood,4\n")
-    run = str(trained("sentiment"))
-    done = scripts.run("evaluate", run, "--data.path", "mine.csv", "--split", "validation")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "error: --split validation: mine.csv has no splits and is read as the test split; leave --split out\n",
-    )
-
-
 def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
     def chosen(kind: str, *columns: str) -> list[str]:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
@@ -260,26 +250,3 @@ def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path
     done = scripts.run("evaluate", str(run), "--data.source", "sample", "--split", "validation")
     assert done.returncode == 0, done.stderr
     assert "generated sample" in done.stdout
-
-
-def test_what_is_no_run_is_said_in_one_line(scripts: Scripts) -> None:
-    (scripts.folder / "empty").mkdir()
-    for name, message in (
-        ("https://example.org/run", "is a URL"),
-        ("empty", "is not a run folder: it has no metrics.json"),
-    ):
-        done = scripts.run("predict", name, "--text", "good")
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert message in done.stderr
-
-
-def test_a_damaged_checkpoint_is_refused(trained: Trained, tmp_path: Path) -> None:
-    moved = tmp_path / "run"
-    shutil.copytree(trained("sentiment"), moved)
-    best = moved / "checkpoints" / "best.ckpt"
-    content = bytearray(best.read_bytes())
-    content[len(content) // 2] ^= 1
-    best.write_bytes(content)
-    with pytest.raises(UserError, match=r"is damaged in .*; use the run's other checkpoint"):
-        firstlight.load(moved)
-    assert firstlight.load(moved, checkpoint="last").predict("good").label in ("negative", "positive")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, stdev
 
-from firstlight.lab.reports.fronts import Front, front_of
 from firstlight.lab.reports.verdicts import Verdict
 from firstlight.runs.summary import KEYS, SEED, Run, Value, brief, shown
+from firstlight.runs.trials import Front, front_of
 
 Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
 

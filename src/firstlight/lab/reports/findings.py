@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from firstlight.choices import listed
 from firstlight.lab.reports.boards import Board, Group, board_of, short_name
-from firstlight.lab.reports.fronts import front_sentence
 from firstlight.lab.reports.text import amount, spread_text
 from firstlight.lab.reports.verdicts import (
     DRAWS,
@@ -20,6 +19,7 @@ from firstlight.lab.reports.verdicts import (
     verdicts,
 )
 from firstlight.runs.summary import SEED, Run, Value, shown
+from firstlight.runs.trials import Front
 
 WORK = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOP"}
 UNEQUAL = 1.1  # times the work of the other side, from which a comparison says so
@@ -122,6 +122,12 @@ def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Gro
         return _alone(best, board, is_only=len(counted) == 1)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
     return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
+
+
+def front_sentence(front: Front) -> str:
+    """Return the result of a search with several objectives, such as `3 of 9 trials are on the Pareto front of …`."""
+    verb = "trial is" if len(front.best) == 1 else "trials are"
+    return f"{len(front.best)} of {front.size} {verb} on the Pareto front of {front.names}"
 
 
 def _reference(groups: Sequence[Group]) -> int:

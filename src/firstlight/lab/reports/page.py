@@ -15,10 +15,10 @@ from typing import Any
 
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.text import Cell, data_of, direction, front_table, headers, rows_of
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
+from firstlight.runs.trials import Front
 
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves

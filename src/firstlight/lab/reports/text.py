@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
-from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.tables import Column, Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
 from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
+from firstlight.runs.trials import Front
 
 
 def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
