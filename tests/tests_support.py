@@ -19,6 +19,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 import traceback
@@ -223,11 +224,17 @@ def shorten_sample(monkeypatch: pytest.MonkeyPatch, counts: dict[str, int]) -> N
     """Let the splits of the samples have only their first rows in this process. counts: by split."""
     from firstlight.data import sources
 
-    def first_lines(path: Path) -> list[str]:
-        split = path.name.partition(".")[0]
-        return list(islice(sample_lines(f"{path.parent.name}/{split}.jsonl"), counts[split]))
+    folder = Path(tempfile.mkdtemp())
+    for file in sources.SAMPLES.glob("*/*.bz2"):
+        lines = islice(sample_lines(f"{file.parent.name}/{file.stem}"), counts[file.name.partition(".")[0]])
+        write_packed(folder / file.parent.name / file.name, "".join(lines))
+    monkeypatch.setattr(sources, "SAMPLES", folder)
 
-    monkeypatch.setattr(sources, "read_sample", first_lines)
+
+def write_packed(path: Path, text: str) -> None:
+    """Write a text to a .bz2 file, as the samples are stored."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bz2.compress(text.encode()))
 
 
 def some_names(count: int) -> str:

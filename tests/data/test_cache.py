@@ -29,7 +29,7 @@ from firstlight.generator.corpus import encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
-from tests_support import contents
+from tests_support import contents, write_packed
 
 WORDS = "one two three four five six seven eight nine ten eleven"
 SRC = Path(__file__).parents[2] / "src"
@@ -74,14 +74,17 @@ TABLE = SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(ROWS * 1
 
 
 @pytest.fixture(autouse=True)
-def world(monkeypatch: pytest.MonkeyPatch) -> None:
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Replace the network, use few names and do not wait for the disk, so that the tests are fast."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": TABLE, "test": TABLE})
     monkeypatch.setattr(corpus, "_fetch", lambda _: WORDS.encode())
-    rows = list(map(json.dumps, ROWS))
-    monkeypatch.setattr(sources, "read_sample", lambda path: rows if ".jsonl" in path.name else WORDS.split())
+    folder = tmp_path_factory.mktemp("samples")
+    write_packed(folder / "rows.jsonl.bz2", "\n".join(map(json.dumps, ROWS)))
+    write_packed(folder / "names.txt.bz2", "\n".join(WORDS.split()))
+    monkeypatch.setattr(sources, "SAMPLES", folder)
+    monkeypatch.chdir(folder)
 
 
 def kept_in(cache_dir: Path) -> Path:

@@ -224,7 +224,7 @@ def test_a_bad_row_of_the_sample_is_named_by_its_number(tmp_path):
     file = tmp_path / "train.jsonl.bz2"
     file.write_bytes(bz2.compress(b'{"text": "tea", "label": 1}\n{"text": "tea", "label": 7}\n'))
     source, options = source_and_options(tmp_path / "data", path=None, source=SourceKind.sample)
-    with pytest.raises(UserError, match="sample train:2: label 7 is outside"):
+    with pytest.raises(UserError, match=r"train.jsonl.bz2:2: label 7 is outside"):
         encode(dataclasses.replace(source, files={"train": file}), options)
 
 

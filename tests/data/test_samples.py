@@ -10,8 +10,9 @@ import pytest
 
 from firstlight.data import sources
 from firstlight.data.options import ReviewOptions, SourceKind
-from firstlight.data.sources import GENERATED, SAMPLES, find_source, read_sample
+from firstlight.data.sources import GENERATED, SAMPLES, find_source
 from firstlight.errors import UserError
+from firstlight.files.lines import read_text
 from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 
@@ -40,7 +41,7 @@ def rows_of(name: str) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_file_that_changes_requires_another_number_so_that_no_cache_is_reused(name: str) -> None:
     files = sorted(SAMPLES.glob(f"{name}/*")) or [SAMPLES / f"{name}.txt.bz2"]
-    digest = hashlib.sha256("".join(line for file in files for line in read_sample(file)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("".join(line for file in files for line in read_text(file)).encode()).hexdigest()[:16]
     assert digest == PINNED[GENERATED[name]], "increase the number in GENERATED, then pin this digest"
 
 
@@ -65,10 +66,10 @@ def test_no_text_occurs_twice_and_the_labels_are_balanced(name: str) -> None:
 
 
 def test_the_names_are_distinct_and_the_plays_have_1_2_million_characters() -> None:
-    names = [line.removesuffix("\n") for line in read_sample(SAMPLES / "names.txt.bz2")]
+    names = [line.removesuffix("\n") for line in read_text(SAMPLES / "names.txt.bz2")]
     assert len(set(names)) == len(names) == 20_000
     assert all(name.isascii() and name.isalpha() and name.islower() for name in names)
-    assert 1_150_000 < sum(map(len, read_sample(SAMPLES / "plays.txt.bz2"))) < 1_320_000
+    assert 1_150_000 < sum(map(len, read_text(SAMPLES / "plays.txt.bz2"))) < 1_320_000
 
 
 def test_a_movie_is_a_review_of_the_same_split_with_its_side() -> None:
@@ -91,5 +92,5 @@ def test_a_damaged_file_of_the_package_is_one_line(
     if damage != "missing":
         file.write_bytes({"empty": b"", "cut": content[:-5_000], "changed": changed}[damage])
     source = find_pairs(PairOptions(source=SourceKind.sample))
-    with pytest.raises(UserError, match=f"{file}: the file of the sample is damaged .*; install firstlight again"):
+    with pytest.raises(UserError, match=f"^{file}:"):
         list(source.rows("train", ["en", "de"]))

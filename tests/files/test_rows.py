@@ -1,3 +1,4 @@
+import bz2
 import gzip
 import json
 import logging
@@ -109,10 +110,12 @@ ROWS = [{"text": "é, one", "label": "1"}, {"text": "two", "label": "0"}]
 CSV = 'text,label\n"é, one",1\ntwo,0\n'
 
 
-@pytest.mark.parametrize("name", ["r.csv.gz", "r.csv.zip", "r.zip"])
+@pytest.mark.parametrize("name", ["r.csv.gz", "r.csv.bz2", "r.csv.zip", "r.zip"])
 def test_a_packed_file_is_read_as_the_file_in_it(tmp_path, name):
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress(CSV.encode()))
+    elif name.endswith(".bz2"):
+        (tmp_path / name).write_bytes(bz2.compress(CSV.encode()))
     else:
         with ZipFile(tmp_path / name, "w", ZIP_DEFLATED) as archive:
             archive.writestr("folder/r.csv", CSV)

@@ -19,6 +19,7 @@ from firstlight.generator.corpus import Corpus, encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from tests_support import write_packed
 
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
 BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
@@ -173,7 +174,8 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
 
 
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
-    monkeypatch.setattr(sources, "read_sample", lambda path: TEXT.splitlines(keepends=True))
+    write_packed(file.parent / "samples" / "plays.txt.bz2", TEXT)
+    monkeypatch.setattr(sources, "SAMPLES", file.parent / "samples")
     encoded = encode_file(file, path=None, source=SourceKind.sample, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
     assert encoded.statistics["passages"] == 211

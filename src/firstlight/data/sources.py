@@ -1,8 +1,6 @@
 """Sources of rows: local files, the Hub, or a sample in samples/, all with the same interface."""
 
-import bz2
 import hashlib
-import json
 import logging
 import os
 import re
@@ -24,7 +22,6 @@ from firstlight.files.rows import (
     TEXT_COLUMN,
     Layout,
     Row,
-    check_columns,
     class_files,
     dataset_files,
     is_plain_text,
@@ -77,22 +74,12 @@ class Source:
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a split. Blank lines of a text file are left out."""
-        if self.kind is not SourceKind.sample:
-            rows, is_text = read_rows(self.files[split], columns, self.layout), is_plain_text(self.files[split])
-            yield from (row for row in rows if not is_text or row.values[TEXT_COLUMN].strip())
-            return
-        for line, text in enumerate(read_sample(self.files[split]), start=1):
-            values = json.loads(text)
-            check_columns(columns, values, self.place(split, line))
-            yield Row(line, values)
+        rows, is_text = read_rows(self.files[split], columns, self.layout), is_plain_text(self.files[split])
+        yield from (row for row in rows if not is_text or row.values[TEXT_COLUMN].strip())
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a text, with their line feeds. Between the files of a folder is one more."""
-        path = self.files[TEXT]
-        if self.kind is SourceKind.sample:
-            yield from read_sample(path)
-            return
-        for file in (files := text_files(path)):
+        for file in (files := text_files(self.files[TEXT])):
             yield from read_text(file, self.layout.encoding)
             if file != files[-1]:
                 yield "\n"
@@ -115,18 +102,9 @@ class Source:
 
     def place(self, split: str, line: int) -> str:
         """Return the place of a row for an error message: file and line, or the file of a folder of classes."""
-        if self.kind is not SourceKind.sample and self.files[split].is_dir():
+        if self.files[split].is_dir():
             return str(class_files(self.files[split])[line - 1])
-        return f"{'sample ' + split if self.kind is SourceKind.sample else self.files[split]}:{line}"
-
-
-def read_sample(path: Path) -> list[str]:
-    """Return the lines of a file of a sample, with their line feeds. Raises UserError if the file is damaged."""
-    try:
-        with bz2.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            return file.readlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: the file of the sample is damaged ({error}); install firstlight again") from error
+        return f"{self.files[split]}:{line}"
 
 
 def find_source(options: Any, *, sample: str = "reviews", only_split: str = "train") -> Source:

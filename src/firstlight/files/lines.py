@@ -1,5 +1,6 @@
 """The reader of text files, line by line, for every text that the user gives."""
 
+import bz2
 import codecs
 import gzip
 import logging
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from firstlight.choices import nearest
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 
 LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, could fill the memory
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
-COMPRESSED = (".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
-PACKED = (".gz", ".zip")  # read as the file in it
+COMPRESSED = (".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+PACKED = (".gz", ".bz2", ".zip")  # read as the file in it
 SPREADSHEETS = (".xls", ".ods")
 EXCEL = ".xlsx"
 UTF_8 = "utf-8"
@@ -66,9 +67,10 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
             with ZipFile(path) as archive, archive.open(_member(archive, path)) as member:
                 yield member
         else:
-            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-                yield file  # type: ignore[misc]  # both are binary
-    except (BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as error:
+            opened: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+            with opened.get(path.suffix.lower(), open)(path, "rb") as file:
+                yield file
+    except (BadZipFile, OSError, EOFError, zlib.error, RuntimeError) as error:
         raise UserError(f"{path}: the file cannot be unpacked ({error}); unpack it, and name its content") from None
 
 
@@ -82,7 +84,7 @@ def _member(archive: ZipFile, path: Path) -> str:
 
 
 def ending_of(path: Path) -> str:
-    """Return the ending of a file's name in lower case. For .gz and .zip, it is that of the file in it."""
+    """Return the ending of a file's name in lower case. If it is packed, this is that of the file in it."""
     name = unpacked_name(path)
     if path.suffix.lower() == ".zip" and not name.suffix and path.is_file():
         with _unpacked(path) as member:
@@ -91,7 +93,7 @@ def ending_of(path: Path) -> str:
 
 
 def unpacked_name(path: Path) -> Path:
-    """Return a path without a last .gz or .zip."""
+    """Return a path without a last .gz, .bz2 or .zip."""
     return path.with_suffix("") if path.suffix.lower() in PACKED else path
 
 
