@@ -1,5 +1,4 @@
 import copy
-import math
 
 import pytest
 import torch
@@ -96,31 +95,6 @@ def test_tied_embeddings_survive_saving_loading_copying_and_another_precision() 
     assert torch.equal(fresh(token_ids), trained(token_ids))
     for generator in (fresh, copy.deepcopy(trained), copy.deepcopy(trained).float()):
         assert generator.head.weight is generator.embedding.weight
-
-
-@pytest.mark.parametrize(
-    ("options", "tolerance"),
-    [
-        ({}, 0.3),  # the head's default initialization: logits with a variance of 1 / 3
-        ({"tie_embeddings": True}, 0.1),
-        ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True, "zero_init": True}, 0.1),
-    ],
-)
-def test_an_untrained_generator_takes_every_token_for_about_as_likely(
-    options: dict[str, object], tolerance: float
-) -> None:
-    torch.manual_seed(0)
-    generator = Generator(GeneratorConfig(**POST | {"embedding_std": 0.02} | options), 71).eval()
-    loss = next_token_loss(generator, random_texts(17, 64, vocab_size=71))
-    assert loss.item() == pytest.approx(math.log(71), abs=tolerance)
-
-
-@every_position
-def test_blocks_that_start_from_nothing_leave_the_embedding_as_it_is(positions: Positions) -> None:
-    generator = make_generator(zero_init=True, norm=Norm.pre, positions=positions, num_layers=5).eval()
-    token_ids = random_texts(2, 11)
-    expected = generator.head(generator.positions(generator.embedding(token_ids)))
-    assert torch.equal(generator(token_ids), expected)
 
 
 @every_position

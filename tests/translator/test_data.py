@@ -12,6 +12,7 @@ import torch
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import END_ID, SentenceTokenizer
 from firstlight.translator.data import PairBatch, PairData, Pairs
 from firstlight.translator.sentence_pairs import PairTokenizers
@@ -261,5 +262,5 @@ def test_texts_are_those_of_the_rows_as_they_were_written(tmp_path):
 def test_the_metadata_holds_the_source_tokenizer_where_it_is_another(tmp_path):
     assert open_data(tmp_path).metadata() == {"source_tokenizer": None}
     data = open_data(tmp_path, shared_vocabulary=False)
-    assert SentenceTokenizer.from_json(data.metadata()["source_tokenizer"]).words == data.source_tokenizer.words
+    assert tokenizer_of_json(data.metadata()["source_tokenizer"]).words == data.source_tokenizer.words
     assert data.source_tokenizer.words != data.tokenizer.words

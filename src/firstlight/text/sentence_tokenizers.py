@@ -28,7 +28,7 @@ class SentenceTokenizer:
 
     It keeps capitals and punctuation and can decode its ids. The ids 0 to 3 are [PAD], [UNK], [BEGIN] and [END], which
     no text contains. With whole words, a word outside the vocabulary is [UNK]; pieces can encode any text. Use `train`
-    or `from_json` to make one.
+    to make one.
 
     Args:
         backend: a tokenizer of the library `tokenizers` whose first ids are the four marks.
@@ -89,13 +89,8 @@ class SentenceTokenizer:
         return self.readable(range(self.vocab_size))
 
     def to_json(self) -> str:
-        """Return the tokenizer as JSON, which `from_json` reads."""
+        """Return the tokenizer as JSON, which `tokenizer_of_json` reads."""
         return json.dumps({"kind": SENTENCES, "backend": json.loads(self._backend.to_str())})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the tokenizer of a text that `to_json` returned."""
-        return cls(Backend.from_str(json.dumps(json.loads(text)["backend"])))
 
 
 def tidy(text: str) -> str:

@@ -12,6 +12,7 @@ from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, overlaps
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
 from firstlight.translator.data_options import PairOptions
 
@@ -97,5 +98,5 @@ def _checked(text: str, column: str, source: Source, split: str, line: int) -> s
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:
     """Return the tokenizers from their JSON. The same JSON gives one object for both."""
-    reader = SentenceTokenizer.from_json(source)
-    return PairTokenizers(reader, reader if source == target else SentenceTokenizer.from_json(target))
+    readers: dict[str, Any] = {text: tokenizer_of_json(text) for text in (source, target)}
+    return PairTokenizers(readers[source], readers[target])
