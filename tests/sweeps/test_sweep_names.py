@@ -22,9 +22,9 @@ def chosen(task: str = "stars", experiment: str | None = None) -> DictConfig:
     [
         (["task=sentiment,stars", "model=tiny,small", "dropout=0,0.1"], chosen(), "sentiment-stars_model_dropout"),
         (["optimizer.lr=0.1,1", "+trainer.x=1,2", "seed=1"], chosen("names"), "names_lr_x"),
-        (["task=names,stars,text,movies", "seed=1,2"], chosen(), "4-tasks_seed"),
-        (["experiment=post/stars", "seed=1,2"], chosen(experiment="post/stars"), "stars_seed"),
-        (["experiment=post/stars,post/names", "seed=1,2"], chosen(), "stars-names_seed"),
+        (["task=names,stars,text,movies", "seed=1,2"], chosen(), "names-stars-text-movies_seed"),
+        (["experiment=post/stars", "seed=1,2"], chosen(experiment="post/stars"), "post-stars_seed"),
+        (["experiment=post/stars,post/names", "seed=1,2"], chosen(), "post-stars-post-names_seed"),
         (["optimizer@x.y=adam,sgd", "task='my task',stars"], chosen(), "my-task-stars_optimizer"),
         (
             [f"data.a_very_long_option_{each}=1,2" for each in "abcd"],
@@ -32,7 +32,7 @@ def chosen(task: str = "stars", experiment: str | None = None) -> DictConfig:
             "stars_a-very-long-option-a_a-very-long-option",
         ),
         (["dropout=interval(0,1)"], chosen(), "stars_dropout"),
-        (["experiment=glob(post/*)"], chosen(), "experiments"),
+        (["experiment=glob(post/*)"], chosen(), "glob-post"),
     ],
 )
 def test_a_name_says_what_the_sweep_is_about(typed: list[str], config: DictConfig, name: str) -> None:

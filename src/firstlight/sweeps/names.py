@@ -4,13 +4,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
-MOST_SUBJECTS, LONGEST_SUBJECTS, LONGEST_KEYS = 3, 30, 40  # the last two in characters
+LONGEST_SUBJECTS, LONGEST_KEYS = 30, 40  # characters
 IGNORED = (  # keys that do not change the jobs
     *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
@@ -44,26 +44,16 @@ def _line(override: Override) -> str:
 
 def readable_name(overrides: Sequence[Override], config: DictConfig) -> str:
     """Return the tasks (or the experiments) and the keys that vary, joined by underscores."""
-    varied = {_plain_key(each): each for each in overrides if each.is_sweep_override()}
+    varied = {
+        each.get_key_element().lstrip("+~").partition("@")[0]: str(each.input_line).partition("=")[2]
+        for each in overrides
+        if each.is_sweep_override()
+    }
     fixed = config.hydra.runtime.choices
     subject = next(each for each in SUBJECTS if each in varied or fixed.get(each))
-    values = _values(varied.pop(subject)) if subject in varied else [str(fixed[subject])]
-    subjects = "-".join(_plain(value.rpartition("/")[2]) for value in values)
-    if len(values) > MOST_SUBJECTS or len(subjects) > LONGEST_SUBJECTS:
-        subjects = f"{len(values)}-{subject}s"
-    keys = "_".join(_plain(key.rpartition(".")[2].rpartition("/")[2]) for key in varied)
-    return "_".join(filter(None, [subjects, keys[:LONGEST_KEYS].strip("-_")]))
-
-
-def _plain_key(override: Override) -> str:
-    return override.get_key_element().lstrip("+~").partition("@")[0]
-
-
-def _values(override: Override) -> list[str]:
-    """Return the choices of a group that a sweep names; `experiments` and the like for a glob, which names none."""
-    if override.value_type is ValueType.GLOB_CHOICE_SWEEP:
-        return [f"{_plain_key(override)}s"]
-    return list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
+    chosen = varied.pop(subject, fixed.get(subject))
+    keys = "_".join(_plain(re.split("[./]", key)[-1]) for key in varied)
+    return "_".join(filter(None, [_plain(chosen)[:LONGEST_SUBJECTS].strip("-"), keys[:LONGEST_KEYS].strip("-_")]))
 
 
 def _plain(text: str) -> str:
