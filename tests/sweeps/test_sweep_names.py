@@ -5,7 +5,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.sweeps.names import key_of_command, name_of_sweep, readable_name
+from firstlight.sweeps.jobs import key_of_command, name_of_sweep, readable_name
 
 
 def parsed(*typed: str) -> list[Override]:

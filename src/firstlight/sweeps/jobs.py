@@ -24,11 +24,16 @@ from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
 from firstlight.runs.trials import is_chosen
 from firstlight.spelling import quoted
-from firstlight.sweeps import names
 
 LONGEST_NAME = 120  # characters of the name of a job's folder
 ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
 FIXED_AT_THE_END = ("train", "test", "optimized_metric")  # of a finished run, besides its identity
+SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name of a sweep
+LONGEST_SUBJECTS, LONGEST_KEYS = 30, 40  # characters
+IGNORED = (  # keys that do not change the jobs, nor the name of the sweep
+    *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
+)
 Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the key of the data
 
 
@@ -83,7 +88,7 @@ class Composer:
         typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
-        self.sweep_name = names.name_of_sweep(self.overrides, config)
+        self.sweep_name = name_of_sweep(self.overrides, config)
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
         """Return the job of some values, in the folder subdir of the sweep. Raises UserError if it cannot run."""
@@ -111,6 +116,49 @@ class Composer:
                 if (other := seen.setdefault(key, job)) is not job:
                     raise UserError(f"{other.name}, {job.name}: two jobs of the sweep are the same; remove one value")
         return jobs
+
+
+def name_of_sweep(overrides: Sequence[Override], config: DictConfig) -> str:
+    """Return the name of the folder of a sweep, such as `depths`, or `sentiment-stars_model_dropout_3f9a1c`.
+
+    Raises UserError for a sweep.name that is not a folder below the folder of all sweeps.
+    """
+    name = config.sweep.name
+    if name is None:
+        return f"{readable_name(overrides, config)}_{key_of_command(overrides)}"
+    if any(part in ("", ".", "..") for part in str(name).split("/")):
+        raise UserError(f"sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths")
+    return str(name)
+
+
+def key_of_command(overrides: Sequence[Override]) -> str:
+    """Return a key that is the same for the same overrides, in any order."""
+    lines = sorted(_line(each) for each in overrides if each.get_key_element().lstrip("+~") not in IGNORED)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:6]
+
+
+def _line(override: Override) -> str:
+    """Return an override with its value in Python's notation, which does not depend on quotes, or a list as typed."""
+    is_list = override.is_sweep_override()
+    return str(override.input_line) if is_list else f"{override.get_key_element()}={override.value()!r}"
+
+
+def readable_name(overrides: Sequence[Override], config: DictConfig) -> str:
+    """Return the tasks (or the experiments) and the keys that vary, joined by underscores."""
+    varied = {
+        each.get_key_element().lstrip("+~").partition("@")[0]: str(each.input_line).partition("=")[2]
+        for each in overrides
+        if each.is_sweep_override()
+    }
+    fixed = config.hydra.runtime.choices
+    subject = next(each for each in SUBJECTS if each in varied or fixed.get(each))
+    chosen = varied.pop(subject, fixed.get(subject))
+    keys = "_".join(_plain(re.split("[./]", key)[-1]) for key in varied)
+    return "_".join(filter(None, [_plain(chosen)[:LONGEST_SUBJECTS].strip("-"), keys[:LONGEST_KEYS].strip("-_")]))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "x"
 
 
 def choices(override: Override) -> list[str]:
