@@ -75,6 +75,7 @@ def test_a_command_finds_the_run_that_it_can_use(
         ("generate", "best:val/los:names", "no trained run of a generator {below} has this metric; there are val/"),
         ("evaluate", "latest:", "no trained run {below} has task=; there are runs of names, "),
         ("evaluate", "best:val/loss:", "no trained run {below} has task=; there are runs of names, "),
+        ("evaluate", "lastest", "the run folder does not exist; did you mean latest?"),
         ("evaluate", "names", "the run folder does not exist; name an existing one, `latest`, `latest:<task>`, "),
     ],
 )

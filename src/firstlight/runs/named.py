@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample
 
@@ -56,7 +57,8 @@ def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted:
         return find(name, filter(can_use, all_runs(log_dir)), f"{wanted} below {log_dir}")
     folder = Path(name)
     if not folder.exists():
-        raise UserError(f"{name}: the run folder does not exist; name an existing one, {NAMES}")
+        remedy = f"did you mean {LATEST}?" if nearest(name, [LATEST]) else f"name an existing one, {NAMES}"
+        raise UserError(f"{name}: the run folder does not exist; {remedy}")
     if not folder.is_dir():
         raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
     run = RunFolder(folder)
