@@ -39,14 +39,10 @@ def make_classifier(seed: int = 0, num_features: int = 0, **options: object) -> 
     ("options", "more"),
     [
         ({}, 0),  # post 1
-        ({"num_layers": 3}, 2 * 12_608),
         ({"positions": Positions.learned}, 50 * 32),
         ({"positions": Positions.rotary}, 0),
-        ({"positions": Positions.none}, 0),
         ({"positions": Positions.relative}, 99 * 8),
-        ({"causal": True}, 0),
         ({"activation": Activation.swiglu}, 3 * 32 * 85 - (2 * 32 * 128 + 128 + 32)),
-        ({"final_norm": True}, 2 * 32),
         ({"final_norm": True, "norm_kind": NormKind.rms}, 32 - 2 * 32),
         ({"pooling": PoolingKind.mean}, (32 * 5 + 5) - (33 + 50 * 5 + 5)),
     ],

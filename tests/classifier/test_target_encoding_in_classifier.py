@@ -57,16 +57,6 @@ def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_pat
     assert is_changed.any()
 
 
-def test_a_training_file_is_not_read_as_the_test_split(run: Path, scripts_of_module: Scripts) -> None:
-    path = Path(firstlight.load(run).config["data"]["path"])
-    train = path / "train.jsonl" if path.is_dir() else path
-    done = scripts_of_module.run("evaluate", str(run), "--data.path", str(train))
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "has the training rows of the run" in done.stderr
-    assert "name a --split" in done.stderr
-
-
 def test_attributions_have_the_target_encoding_in_them(run: Path) -> None:
     loaded: Any = firstlight.load(run)
     found = attributions(loaded, REVIEW, "5 stars")

@@ -21,7 +21,6 @@ from firstlight.classifier.module import logits_of
 from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
-from firstlight.data.sources import hash_of
 from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.figures import (
@@ -33,7 +32,6 @@ from firstlight.figures import (
 )
 from firstlight.figures.style import mark_sample
 from firstlight.files.row_writer import row_writer, write_rows
-from firstlight.files.rows import dataset_files
 from firstlight.kind.kind import Measurement
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.predictions import write_predictions
@@ -144,19 +142,7 @@ def judge(run: Any, data: ReviewData, split: str) -> Judged:
             f"{data.source.where}: the {split} split has no rows for data.labels={data.labels.value}; choose another "
             "--split"
         )
-    if run.target_encoding is not None:
-        _refuse_training_file(run, data)
     return Judged(data, split, rows, logits_of(run.network, data.batches_of(rows)))
-
-
-def _refuse_training_file(run: Any, data: ReviewData) -> None:
-    """Raise UserError if the file of the training rows is read as the test split."""
-    path = data.source.files.get("test")
-    if path is None or data.source.splits != ["test"]:
-        return
-    beside = dataset_files(path.parent) if path.stem.lower() == "train" else {}
-    if run.data_fingerprint in (hash_of({"train": path}), hash_of(beside)):
-        raise UserError(f"data.path={path} has the training rows of the run; leave it out, and name a --split")
 
 
 def measure(run: Any, data: ReviewData, split: str) -> Measurement:

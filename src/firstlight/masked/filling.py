@@ -9,7 +9,7 @@ from torch import nn
 from firstlight.choices import member
 from firstlight.data.options import Truncation
 from firstlight.errors import UserError
-from firstlight.masked.data import MaskedBatch, batch_to_fill_in
+from firstlight.masked.data import batch_to_fill_in
 from firstlight.masked.masking import MASK
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL, Tokenizer
 
@@ -38,6 +38,7 @@ class FilledText(NamedTuple):
     fillings: list[list[Filling]]
 
 
+@torch.inference_mode()
 def fill_in(
     network: nn.Module,
     tokenizer: Tokenizer,
@@ -80,28 +81,17 @@ def fill_in(
     of_network: Any = network
     chosen = member(Truncation, truncation, "truncation")
     batch = batch_to_fill_in(tokenizer, texts, of_network.context_length, chosen)
-    found = fillings_of(network, batch, tokenizer.words, count)
+    words, first = tokenizer.words, len(SPECIAL)  # [PAD] and [UNK] have the first ids
+    shares = network(*batch.inputs)[:, first:].float().softmax(dim=1)  # (places, vocab_size - 2)
+    best = shares.topk(min(count, len(words) - first), dim=1)
+    rows = batch.places // batch.token_ids.shape[1]
+    found: list[list[list[Filling]]] = [[] for _ in texts]
+    for row, ids, values in zip(rows.tolist(), best.indices.tolist(), best.values.tolist(), strict=True):
+        found[row].append([Filling(words[first + i], value) for i, value in zip(ids, values, strict=True)])
     return [
         FilledText(with_words(text, [each[0].word for each in fillings]), fillings)
         for text, fillings in zip(texts, found, strict=True)
     ]
-
-
-@torch.inference_mode()
-def fillings_of(network: nn.Module, batch: MaskedBatch, words: Sequence[str], count: int) -> list[list[list[Filling]]]:
-    """Return the most probable words for each [MASK] of each text of a batch, without [PAD] and [UNK].
-
-    words: the vocabulary, whose size is the id of [MASK].
-    """
-    length, first = batch.token_ids.shape[1], len(SPECIAL)  # the special tokens have the first ids
-    places = (batch.token_ids.flatten() == len(words)).nonzero().squeeze(1)
-    logits = network(batch.token_ids, batch.padding_mask, places)  # (places, vocab_size)
-    best = logits[:, first:].float().softmax(dim=1).topk(min(count, len(words) - first), dim=1)
-    fillings: list[list[list[Filling]]] = [[] for _ in batch.token_ids]
-    for place, ids, shares in zip(places.tolist(), best.indices.tolist(), best.values.tolist(), strict=True):
-        found = [Filling(words[first + i], share) for i, share in zip(ids, shares, strict=True)]
-        fillings[place // length].append(found)
-    return fillings
 
 
 def with_words(text: str, words: Sequence[str]) -> str:
