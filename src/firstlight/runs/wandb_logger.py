@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import secrets
-import string
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -88,7 +87,7 @@ def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
     kept = file.read_text(encoding="utf-8", errors="replace").strip() if config.resume and file.is_file() else ""
     if ID.fullmatch(kept):
         return {"id": kept, "resume": "allow"}
-    new = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
+    new = secrets.token_hex(4)
     if getattr(rank_zero_only, "rank", 0) == 0:
         write_atomically(file, new + "\n")
     return {"id": new, "resume": "allow"}
