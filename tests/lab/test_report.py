@@ -545,8 +545,14 @@ def test_a_click_on_a_cell_of_a_confusion_matrix_shows_its_texts_and_two_classes
     cell = page.locator("#cell")
 
     def click(matrix: int, row: int, column: int) -> None:
+        label = page.locator("#confusion .hovertext")  # Plotly's click has the cell of its last hover, which is later
+        page.mouse.move(0, 0)
+        label.wait_for(state="detached")
         box = page.locator("#confusion .nsewdrag").nth(matrix).bounding_box()
-        page.mouse.click(box["x"] + box["width"] * (0.25 + column / 2), box["y"] + box["height"] * (0.25 + row / 2))
+        page.mouse.move(box["x"] + box["width"] * (0.25 + column / 2), box["y"] + box["height"] * (0.25 + row / 2))
+        label.wait_for()
+        page.mouse.down()
+        page.mouse.up()
 
     page.locator("#confusion").scroll_into_view_if_needed()
     click(0, 0, 1)
