@@ -25,15 +25,18 @@ Options = TypeVar("Options")
 
 @dataclass
 class RunOptions:
-    """Options of a command that reads a trained run."""
+    """Options of a command that reads a trained run.
+
+    Args:
+        run: The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`,
+            such as latest:names or best:val/loss:names.
+        checkpoint: The checkpoint of the run to use.
+        log_dir: The folder below which `latest` and `best` search runs.
+    """
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
-    as latest:names or best:val/loss:names."""
     checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of the run to use."""
     log_dir: Path = Path("logs")
-    """The folder below which `latest` and `best` search runs."""
 
 
 def parse(options: Callable[..., Options], command: str) -> Options:
@@ -52,7 +55,9 @@ def parse(options: Callable[..., Options], command: str) -> Options:
 def _description(options: type, command: str) -> str:
     """Return the docstring and the examples, in lines that fit the terminal."""
     width = min(shutil.get_terminal_size().columns, 100)
-    paragraph = " ".join((options.__doc__ or "").split())
+    from docstring_parser import parse_from_object
+
+    paragraph = " ".join((parse_from_object(options).description or "").split())
     text = textwrap.fill(
         paragraph, width, initial_indent="  ", subsequent_indent="  "
     )  # tyro joins lines without indent

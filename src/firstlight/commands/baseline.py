@@ -25,18 +25,21 @@ from firstlight.terminal_text import say
 
 @dataclass
 class TaskData(DataChanges):
-    """Options that replace data.<key> of the task."""
+    """Options that replace data.<key> of the task.
+
+    Args:
+        max_train_rows: The number of training rows, documents or windows to use.
+        validation_fraction: The share for validation if the data has no validation split.
+        test_fraction: The share for the test if the data has no test split.
+        split: For a text: the part for validation, its end or passages at random.
+        split_seed: The seed that draws the rows or passages for validation and test.
+    """
 
     max_train_rows: int | None = None
-    """The number of training rows, documents or windows to use."""
     validation_fraction: float | None = None
-    """The share for validation if the data has no validation split."""
     test_fraction: float | None = None
-    """The share for the test if the data has no test split."""
     split: Literal["sequential", "passages"] | None = None
-    """For a text: the part for validation, its end or passages at random."""
     split_seed: int | None = None
-    """The seed that draws the rows or passages for validation and test."""
 
 
 @dataclass
@@ -46,18 +49,21 @@ class OtherTexts(DataChanges):
 
 @dataclass
 class BaselineOptions:
-    """Train and measure a baseline on the data of a task, by counting words, n-grams or neighboring words."""
+    """Train and measure a baseline on the data of a task, by counting words, n-grams or neighboring words.
+
+    Args:
+        task: The task whose data is used.
+        max_words: For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs.
+        log_dir: The folder for the results, below <task>/baseline/.
+        config_dir: A folder with your own settings, used in addition to ./conf.
+    """
 
     task: str
-    """The task whose data is used."""
     data: TaskData = field(default_factory=TaskData)
     max_words: int | None = None
-    """For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs."""
     other: OtherTexts = field(default_factory=OtherTexts)
     log_dir: Path = Path("logs")
-    """The folder for the results, below <task>/baseline/."""
     config_dir: Path | None = None
-    """A folder with your own settings, used in addition to ./conf."""
 
 
 def main() -> None:

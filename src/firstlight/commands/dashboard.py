@@ -21,18 +21,21 @@ COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "contex
 
 @dataclass
 class DashboardOptions:
-    """Write the W&B workspace of all runs as JSON, which requires no network. With --push, also send it to W&B."""
+    """Write the W&B workspace of all runs as JSON, which requires no network. With --push, also send it to W&B.
+
+    Args:
+        push: Save the workspace on W&B as a new view, which requires a key. Each push creates another view.
+        project: The W&B project: the value of logger.wandb.project.
+        entity: The user or team that owns the project. Default: you.
+        output: The JSON file. Default: dashboard.json in --log-dir.
+        log_dir: The folder of the runs.
+    """
 
     push: bool = False
-    """Save the workspace on W&B as a new view, which requires a key. Each push creates another view."""
     project: str = "firstlight"
-    """The W&B project: the value of logger.wandb.project."""
     entity: str | None = None
-    """The user or team that owns the project. Default: you."""
     output: Path | None = None
-    """The JSON file. Default: dashboard.json in --log-dir."""
     log_dir: Path = Path("logs")
-    """The folder of the runs."""
 
 
 def main() -> None:

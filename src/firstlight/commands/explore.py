@@ -33,27 +33,29 @@ class ExploreOptions:
     """Draw what a trained run has learned, or with --task instead of a run, the data of a task.
 
     Every figure is written as PNG and SVG. The page figures.html shows all of them and explains what to look for.
+
+    Args:
+        run: The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`,
+            such as latest:names or best:val/loss:names.
+        text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
+        compare: Another run, whose curves are drawn with those of the first one in the figure `curves`.
+        task: Draw the data of this task, instead of a run.
+        open: Open figures.html in the browser.
+        checkpoint: The checkpoint of the run to draw.
+        log_dir: The folder below which `latest` and `best` search runs, and in which the figures of a task are written.
+        config_dir: With --task: a folder of your own configuration files, which take precedence over ./conf.
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
-    """The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`, such
-    as latest:names or best:val/loss:names."""
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
-    """The text for figures of attention, attributions and continuations. Default: one of the validation split."""
     compare: str | None = None
-    """Another run, whose curves are drawn with those of the first one in the figure `curves`."""
     task: str | None = None
-    """Draw the data of this task, instead of a run."""
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
-    """Open figures.html in the browser."""
     checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of the run to draw."""
     log_dir: Path = Path("logs")
-    """The folder below which `latest` and `best` search runs, and in which the figures of a task are written."""
     config_dir: Path | None = None
-    """With --task: a folder of your own configuration files, which take precedence over ./conf."""
 
 
 def main() -> None:

@@ -25,29 +25,31 @@ class GenerateOptions(RunOptions):
     """Write text with a trained generator.
 
     A run of task=names writes one name per line and marks with * the names that are not in its training data.
+
+    Args:
+        prompt: The beginning of the text. If it is longer than the context, the network reads its end.
+        tokens: The largest number of tokens to write. Names and other documents usually end earlier.
+        temperature: The temperature of sampling: below 1 likely tokens are preferred, above 1 the text varies more.
+        top_k: Sample only from the k likeliest tokens.
+        top_p: Sample only from the likeliest tokens that together reach this probability.
+        greedy: Choose the likeliest token each time.
+        num_samples: The number of texts.
+        seed: The seed of sampling. The same seed writes the same text; without a seed, each call writes another.
+        window: The tokens that the network sees of a text longer than the context. half: when the context is full, its
+            first half is dropped, which is fast. slide: always the last tokens, as in the 2024 post.
+        context_length: The number of tokens that the network sees, at most that of the training.
     """
 
     prompt: str = ""
-    """The beginning of the text. If it is longer than the context, the network reads its end."""
     tokens: int = 500
-    """The largest number of tokens to write. Names and other documents usually end earlier."""
     temperature: float = 1.0
-    """The temperature of sampling: below 1 likely tokens are preferred, above 1 the text varies more."""
     top_k: int | None = None
-    """Sample only from the k likeliest tokens."""
     top_p: float | None = None
-    """Sample only from the likeliest tokens that together reach this probability."""
     greedy: bool = False
-    """Choose the likeliest token each time."""
     num_samples: int = 1
-    """The number of texts."""
     seed: int | None = None
-    """The seed of sampling. The same seed writes the same text; without a seed, each call writes another."""
     window: Literal["half", "slide"] = "half"
-    """The tokens that the network sees of a text longer than the context. half: when the context is full, its first
-    half is dropped, which is fast. slide: always the last tokens, as in the 2024 post."""
     context_length: int | None = None
-    """The number of tokens that the network sees, at most that of the training."""
 
 
 def main() -> None:

@@ -30,10 +30,13 @@ FOLDERS = ("conf", "data", "logs", "tests")  # of every project, next to its pac
 
 @dataclass
 class NewOptions:
-    """Create a folder with a small project: a task with its own data, a network, a callback and a test."""
+    """Create a folder with a small project: a task with its own data, a network, a callback and a test.
+
+    Args:
+        name: The name of the folder, of the Python package in it and of the task, such as `birds`.
+    """
 
     name: Annotated[str, tyro.conf.Positional]
-    """The name of the folder, of the Python package in it and of the task, such as `birds`."""
 
 
 def main() -> None:

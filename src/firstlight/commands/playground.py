@@ -28,19 +28,22 @@ NEEDED = ("starlette", "uvicorn")
 
 @dataclass
 class PlaygroundOptions:
-    """Try trained runs in the browser, several side by side. No data leaves this machine. Ctrl-C ends the server."""
+    """Try trained runs in the browser, several side by side. No data leaves this machine. Ctrl-C ends the server.
+
+    Args:
+        runs: The runs: folders, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`;
+            one or more.
+        port: The port of the page's address. Default: 7860, or the next free port. 0: any free port.
+        open: Open the page in the browser.
+        checkpoint: The checkpoint of each run.
+        log_dir: The folder below which `latest` and `best` search runs.
+    """
 
     runs: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
-    """The runs: folders, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or
-    `best:<metric>:<task>`; one or more."""
     port: int | None = None
-    """The port of the page's address. Default: 7860, or the next free port. 0: any free port."""
     open: Annotated[bool, tyro.conf.arg(aliases=["--browser"])] = False
-    """Open the page in the browser."""
     checkpoint: Literal["best", "last"] = "best"
-    """The checkpoint of each run."""
     log_dir: Path = Path("logs")
-    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:

@@ -38,29 +38,32 @@ class PredictOptions(RunOptions):
 
     A classifier predicts the class of each text. A translator translates it. A masked language model fills in each
     [MASK].
+
+    Args:
+        text: One or more texts; for a run of pairs, each with ||| between its two texts; for multiple choice, between
+            the context and each answer.
+        input: A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from
+            standard input.
+        output: The file for the predictions: CSV, TSV or JSONL. By default they are printed as CSV.
+        text_column: The column of the texts in --input: by default the column of the training, or text if there is no
+            such column. For a run of pairs of texts: two columns with a comma between them. For multiple choice: those
+            of the context and of the answers.
+        separator: The character between the columns of a CSV file; by default it is recognized in the header.
+        encoding: The encoding of --input, such as cp1252.
+        beam_size: For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy
+            search.
+        length_penalty: For a translator: the length penalty of the beam search, 1 by default; 0 prefers short
+            translations, values above 1 prefer long ones.
     """
 
     text: list[str] = field(default_factory=list)
-    """One or more texts; for a run of pairs, each with ||| between its two texts; for multiple choice, between the
-    context and each answer."""
     input: Path | None = None
-    """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from standard
-    input."""
     output: Path | None = None
-    """The file for the predictions: CSV, TSV or JSONL. By default they are printed as CSV."""
     text_column: str | None = None
-    """The column of the texts in --input: by default the column of the training, or text if there is no such column.
-    For a run of pairs of texts: two columns with a comma between them. For multiple choice: those of the context and of
-    the answers."""
     separator: str | None = None
-    """The character between the columns of a CSV file; by default it is recognized in the header."""
     encoding: str = "utf-8"
-    """The encoding of --input, such as cp1252."""
     beam_size: int | None = None
-    """For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy search."""
     length_penalty: float | None = None
-    """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations, values above
-    1 prefer long ones."""
 
 
 def main() -> None:

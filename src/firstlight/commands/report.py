@@ -33,30 +33,33 @@ MOST_NAMES = 8  # of groups in a message
 
 @dataclass
 class ReportOptions:
-    """Compare all runs and sweeps below a folder, and write report.html, report.md and report.csv there."""
+    """Compare all runs and sweeps below a folder, and write report.html, report.md and report.csv there.
+
+    Args:
+        folder: The folder of the runs, such as logs, or the folder of one sweep.
+        group_by: The keys in which groups differ, such as `model dropout`. Tasks are always separate. Default: every
+            key but the seed, so that a group is one setting with several seeds.
+        open: Open report.html in the browser.
+        baseline: The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or
+            `tiny`. Default: the best group with several seeds.
+        compare: Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a
+            run's folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder.
+        scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and draw it
+            as scaling_fit.png.
+        hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or
+            `seed=2`. Their predicted losses are printed next to the measured ones.
+        metric: The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a
+            task were optimized for.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
-    """The folder of the runs, such as logs, or the folder of one sweep."""
     group_by: list[str] | None = None
-    """The keys in which groups differ, such as `model dropout`. Tasks are always separate. Default: every key but the
-    seed, so that a group is one setting with several seeds."""
     open: bool = False
-    """Open report.html in the browser."""
     baseline: list[str] | None = None
-    """The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or `tiny`.
-    Default: the best group with several seeds."""
     compare: tuple[str, str] | None = None
-    """Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a run's
-    folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder."""
     scaling: bool = False
-    """Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and draw it as
-    scaling_fit.png."""
     hold_out: list[str] | None = None
-    """With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or `seed=2`. Their
-    predicted losses are printed next to the measured ones."""
     metric: str | None = None
-    """The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a task were
-    optimized for."""
 
 
 def main() -> None:

@@ -26,17 +26,21 @@ Row = tuple[str, ...]
 
 @dataclass
 class RunsOptions:
-    """List runs and baselines, the newest first, with the metric that each was optimized for."""
+    """List runs and baselines, the newest first, with the metric that each was optimized for.
+
+    Args:
+        folder: The folder of the runs, such as logs, or the folder of one sweep.
+        task: Only runs of this task, such as names.
+        status: Only runs with this status. interrupted: also killed; pruned: stopped by the pruner of a search;
+            incomplete: a file is damaged; unreadable: metrics.json is damaged, or a version before 0.3 wrote it; the
+            report says which.
+        all: List all runs instead of the newest 20.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
-    """The folder of the runs, such as logs, or the folder of one sweep."""
     task: str | None = None
-    """Only runs of this task, such as names."""
     status: Literal["finished", "running", "interrupted", "pruned", "failed", "incomplete", "unreadable"] | None = None
-    """Only runs with this status. interrupted: also killed; pruned: stopped by the pruner of a search; incomplete: a
-    file is damaged; unreadable: metrics.json is damaged, or a version before 0.3 wrote it; the report says which."""
     all: bool = False
-    """List all runs instead of the newest 20."""
 
 
 def main() -> None:

@@ -18,24 +18,30 @@ from firstlight.text.options import TokenizerOptions, VectorOptions
 
 @dataclass
 class PathsConfig:
-    """Folders that a training writes to."""
+    """Folders that a training writes to.
+
+    Args:
+        log_dir: Folder for runs, sweeps and the cache; set it to a disk with enough space.
+        cache_dir: Folder for downloaded and encoded data; all runs share it, and it can be deleted.
+        output_dir: Folder of this run; it is set when the run starts, so do not set it.
+    """
 
     log_dir: str = "logs"
-    """Folder for runs, sweeps and the cache; set it to a disk with enough space."""
     cache_dir: str = "${paths.log_dir}/cache"
-    """Folder for downloaded and encoded data; all runs share it, and it can be deleted."""
     output_dir: str = ""
-    """Folder of this run; it is set when the run starts, so do not set it."""
 
 
 @dataclass
 class SweepConfig:
-    """Options of a sweep, which is the set of runs that one `-m` command starts."""
+    """Options of a sweep, which is the set of runs that one `-m` command starts.
+
+    Args:
+        name: Name of the sweep's folder below `<paths.log_dir>/sweeps`; null: a name made from the command.
+        any_code: Whether a sweep continues although the code has changed since its first job.
+    """
 
     name: str | None = None
-    """Name of the sweep's folder below `<paths.log_dir>/sweeps`; null: a name made from the command."""
     any_code: bool = False
-    """Whether a sweep continues although the code has changed since its first job."""
 
 
 @dataclass
@@ -47,14 +53,17 @@ class VectorsNode(VectorOptions):
 
 @dataclass
 class DistillationOptions:
-    """Node `distillation`: how a network learns from the teacher that `teacher` names."""
+    """Node `distillation`: how a network learns from the teacher that `teacher` names.
+
+    Args:
+        weight: Share of the loss that compares the network with the teacher, from 0 to 1; the rest compares it with the
+            true labels or tokens.
+        temperature: Temperature of both distributions in that comparison; above 1, the smaller probabilities of the
+            teacher count more.
+    """
 
     weight: float = 0.5
-    """Share of the loss that compares the network with the teacher, from 0 to 1; the rest compares it with the true
-    labels or tokens."""
     temperature: float = 1.0
-    """Temperature of both distributions in that comparison; above 1, the smaller probabilities of the teacher count
-    more."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
@@ -65,80 +74,88 @@ class DistillationOptions:
 
 @dataclass
 class RootConfig:
-    """Configuration of a training, composed from the files of conf/ and the command line."""
+    """Configuration of a training, composed from the files of conf/ and the command line.
+
+    Args:
+        dropout: Dropout probability after the embedding and each sublayer, from 0 to below 1; raise it if the network
+            overfits.
+        context_length: Largest number of tokens that the network reads at once; longer texts are cut (data.truncation)
+            or divided.
+        epochs: Number of passes over the training data, unless trainer.max_epochs or trainer.max_steps sets the length.
+        min_steps: Least number of steps: where epochs has fewer, since the data is small, more epochs are trained.
+        seed: Seed of the initial weights, the order of the batches and dropout; the same seed repeats the run exactly.
+        tags: Labels of the run, for filtering in loggers and reports; one word or a list, such as tags=demo or
+            tags=[demo,v2].
+        resume: Run to resume: its folder, latest for the newest unfinished run outside of sweeps, or auto for the
+            newest unfinished run with this configuration; null: start a new run.
+        init_from: Trained run whose weights the network starts from, as a folder, latest, latest-sweep or
+            best:<metric>; for fine-tuning.
+        teacher: Teachers whose predictions the network learns in addition to the labels: a run (its folder, latest or
+            best:<metric>), the folder of a sweep, or a list of these.
+        compile: Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a
+            GPU.
+        compile_mode: Mode of torch.compile: default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs;
+            requires compile=true.
+        quiet: Whether to print nothing but warnings and errors, and at the end the run's folder.
+        dry_run: Whether to check the configuration and list the runs that would start, without starting them.
+        train: Whether to train; false: only test the weights of init_from.
+        test: Whether to measure the test split after the training; null: yes for a single run, no for the jobs of a
+            sweep.
+        threads: Number of CPU threads; null: one for each core. 1 is often as fast for small networks and leaves the
+            other cores free.
+        optimized_metric: Validation metric that selects the best checkpoint, stops the run early and ranks the runs of
+            a sweep.
+        optimized_mode: Whether a lower (min) or higher (max) optimized_metric is better; auto: decided by the metric's
+            name.
+        model: Options of the network; the task selects the kind of network.
+        module: LightningModule, which computes the loss.
+        data: Source of the data, and how it is divided and batched.
+        tokenizer: Tokenizer and vocabulary.
+        vectors: Initial vectors of the words.
+        distillation: Distillation of the teacher.
+        optimizer: Optimizer.
+        schedule: Schedule of the learning rate.
+        trainer: Arguments of Lightning's Trainer; add further ones with a plus sign, such as +trainer.benchmark=true.
+        callbacks: Callbacks of the training; callbacks.<name>=null removes one.
+        logger: Loggers, which write the metrics.
+        paths: Folders that a training writes to.
+        sweep: Options of a sweep (-m).
+    """
 
     # Most sweeps vary task, model and the next two keys. A task sets its own values in conf/task/.
     dropout: float = TransformerConfig.dropout
-    """Dropout probability after the embedding and each sublayer, from 0 to below 1; raise it if the network
-    overfits."""
     context_length: int = TransformerConfig.context_length
-    """Largest number of tokens that the network reads at once; longer texts are cut (data.truncation) or divided."""
 
     epochs: int = 10
-    """Number of passes over the training data, unless trainer.max_epochs or trainer.max_steps sets the length."""
     min_steps: int = 300
-    """Least number of steps: where epochs has fewer, since the data is small, more epochs are trained."""
     seed: int = 1
-    """Seed of the initial weights, the order of the batches and dropout; the same seed repeats the run exactly."""
     tags: list[str] = field(default_factory=list)
-    """Labels of the run, for filtering in loggers and reports; one word or a list, such as tags=demo or
-    tags=[demo,v2]."""
     resume: str | None = None
-    """Run to resume: its folder, latest for the newest unfinished run outside of sweeps, or auto for the newest
-    unfinished run with this configuration; null: start a new run."""
     init_from: str | None = None
-    """Trained run whose weights the network starts from, as a folder, latest, latest-sweep or best:<metric>; for
-    fine-tuning."""
     teacher: list[str] | None = None
-    """Teachers whose predictions the network learns in addition to the labels: a run (its folder, latest or
-    best:<metric>), the folder of a sweep, or a list of these."""
     compile: bool = False
-    """Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a GPU."""
     compile_mode: str | None = None
-    """Mode of torch.compile: default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs; requires
-    compile=true."""
     quiet: bool = False
-    """Whether to print nothing but warnings and errors, and at the end the run's folder."""
     dry_run: bool = False
-    """Whether to check the configuration and list the runs that would start, without starting them."""
     train: bool = True
-    """Whether to train; false: only test the weights of init_from."""
     test: bool | None = None
-    """Whether to measure the test split after the training; null: yes for a single run, no for the jobs of a sweep."""
     threads: int | None = None
-    """Number of CPU threads; null: one for each core. 1 is often as fast for small networks and leaves the other cores
-    free."""
     optimized_metric: str = "val/loss"
-    """Validation metric that selects the best checkpoint, stops the run early and ranks the runs of a sweep."""
     optimized_mode: str = "auto"
-    """Whether a lower (min) or higher (max) optimized_metric is better; auto: decided by the metric's name."""
 
     model: Any = MISSING
-    """Options of the network; the task selects the kind of network."""
     module: dict[str, Any] = field(default_factory=dict)
-    """LightningModule, which computes the loss."""
     data: Any = MISSING
-    """Source of the data, and how it is divided and batched."""
     tokenizer: TokenizerOptions = MISSING
-    """Tokenizer and vocabulary."""
     vectors: VectorsNode = MISSING
-    """Initial vectors of the words."""
     distillation: DistillationOptions = field(default_factory=DistillationOptions)
-    """Distillation of the teacher."""
     optimizer: dict[str, Any] = field(default_factory=dict)
-    """Optimizer."""
     schedule: dict[str, Any] = field(default_factory=dict)
-    """Schedule of the learning rate."""
     trainer: dict[str, Any] = field(default_factory=dict)
-    """Arguments of Lightning's Trainer; add further ones with a plus sign, such as +trainer.benchmark=true."""
     callbacks: dict[str, Any] | None = None
-    """Callbacks of the training; callbacks.<name>=null removes one."""
     logger: dict[str, Any] | None = None
-    """Loggers, which write the metrics."""
     paths: PathsConfig = MISSING
-    """Folders that a training writes to."""
     sweep: SweepConfig = MISSING
-    """Options of a sweep (-m)."""
 
 
 @functools.cache  # they do not change, and registering takes 15% of the time of a composition

@@ -26,35 +26,39 @@ class Split(Enum):
 
 @dataclass
 class CharacterOptions(DataOptions):
-    """Options of a text for a generator of characters, subwords or words."""
+    """Options of a text for a generator of characters, subwords or words.
+
+    Args:
+        path: Your own data: a text file in UTF-8 or data.encoding, also in .gz or .zip, or a folder of .txt files.
+        preparation: Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or
+            lines (each line is a document, such as a name).
+        split: Part of the text used for validation: its end (sequential) or random passages between blank lines
+            (passages).
+        batch_size: Number of windows in a training batch; larger batches are faster and need a higher learning rate.
+        name: Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null.
+        url: Address of the text file on the web; it is downloaded once and then read from the cache.
+        separator: Character between the documents of data.preparation=lines; it must not occur in them.
+        context_length: The number of tokens in a window, which is the largest number of tokens that the network reads.
+        stateful_window: Number of tokens in a window for a recurrent network, such as an LSTM, that keeps its state
+            from window to window; null: windows of context_length, which are read without a state.
+    """
 
     has_test: ClassVar[bool] = False
 
     path: str | None = None
-    """Your own data: a text file in UTF-8 or data.encoding, also in .gz or .zip, or a folder of .txt files."""
     preparation: Preparation = Preparation.text
-    """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
-    line is a document, such as a name)."""
     split: Split = Split.sequential
-    """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
     batch_size: int = 32
-    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
 
     _: KW_ONLY
     name: str | None = None
-    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
     url: str | None = None
-    """Address of the text file on the web; it is downloaded once and then read from the cache."""
     separator: str = "."
-    """Character between the documents of data.preparation=lines; it must not occur in them."""
     validation_fraction: float = 0.05
     test_fraction: float = 0.0
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     context_length: int = 64
-    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
     stateful_window: int | None = None
-    """Number of tokens in a window for a recurrent network, such as an LSTM, that keeps its state from window to
-    window; null: windows of context_length, which are read without a state."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

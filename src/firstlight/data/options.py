@@ -63,46 +63,50 @@ class Balance(Enum):
 
 @dataclass
 class DataOptions:
-    """Options of all data: its source, its splits and its tokens."""
+    """Options of all data: its source, its splits and its tokens.
+
+    Args:
+        source: Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub (the Hugging Face Hub, or
+            data.url for a text), sample (generated data), or auto, which tries them in this order.
+        path: Your own data.
+        max_train_rows: Number of training rows to use, also for the vocabulary; null: all. For a generator: the number
+            of documents, or of windows of a text. Lower it for quick trials and learning curves.
+        name: Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null.
+        validation_fraction: Share of the training rows, or of a text, used for validation if the data has no validation
+            split; between 0 and 0.5.
+        test_fraction: Share of the training rows, or of a text, used for the test if the data has no test split;
+            between 0 and 0.5. For a text, 0 is no test split.
+        split_seed: Seed of the draw of these two splits and of data.max_train_rows.
+        separator: Character between the columns of a CSV file, such as a semicolon; null: recognized in the header.
+        encoding: Encoding of text files, such as cp1252 or latin-1; a byte-order mark in a file replaces it.
+        deduplicate: Whether rows that are also in a later split (train, validation, test) are removed.
+        tokenizer: The tokenizer, which is trained on the training rows: its kind (word, subword or char), or its
+            options.
+        context_length: The largest number of tokens of a row that the network reads.
+        evaluation_batch_size: Number of rows in a validation or test batch; it changes the speed and not the results.
+        seed: The seed of the order of the training batches.
+        cache_dir: The folder for encoded data and downloads.
+    """
 
     has_test: ClassVar[bool] = True  # whether test_fraction must be above 0
 
     source: SourceKind = SourceKind.auto
-    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub (the Hugging Face Hub, or data.url for
-    a text), sample (generated data), or auto, which tries them in this order."""
     path: str | None = None
-    """Your own data."""
     max_train_rows: int | None = None
-    """Number of training rows to use, also for the vocabulary; null: all. For a generator: the number of documents, or
-    of windows of a text. Lower it for quick trials and learning curves."""
 
     _: KW_ONLY  # `--help data` names the following options without their descriptions
     name: str | None = None
-    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     validation_fraction: float = 0.1
-    """Share of the training rows, or of a text, used for validation if the data has no validation split; between 0 and
-    0.5."""
     test_fraction: float = 0.1
-    """Share of the training rows, or of a text, used for the test if the data has no test split; between 0 and 0.5. For
-    a text, 0 is no test split."""
     split_seed: int = 0
-    """Seed of the draw of these two splits and of data.max_train_rows."""
     separator: str | None = None
-    """Character between the columns of a CSV file, such as a semicolon; null: recognized in the header."""
     encoding: str = "utf-8"
-    """Encoding of text files, such as cp1252 or latin-1; a byte-order mark in a file replaces it."""
     deduplicate: bool = False
-    """Whether rows that are also in a later split (train, validation, test) are removed."""
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
-    """The tokenizer, which is trained on the training rows: its kind (word, subword or char), or its options."""
     context_length: int = 64
-    """The largest number of tokens of a row that the network reads."""
     evaluation_batch_size: int = 256
-    """Number of rows in a validation or test batch; it changes the speed and not the results."""
     seed: int = 1
-    """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
-    """The folder for encoded data and downloads."""
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
@@ -127,29 +131,32 @@ class DataOptions:
 
 @dataclass
 class TextOptions(DataOptions):
-    """Options of rows with a text."""
+    """Options of rows with a text.
+
+    Args:
+        path: Your own data: a CSV, TSV, JSONL or Parquet file, a text file with a text in each line, a folder with a
+            file for each split, or an identifier on the Hub.
+        text_column: Column with the texts, or for a classifier two columns with pairs of texts, as in
+            'data.text_column=[premise,hypothesis]'; quote a name with spaces or commas twice, as in
+            "data.text_column='review, text'".
+        batch_size: Number of texts, or of windows of text, in a training batch; larger batches are faster and need a
+            higher learning rate.
+        hub: Identifier of the data set on the Hugging Face Hub, used if data.path is null.
+        sample: Texts that data.source=sample generates: reviews with stars, short reviews in place of film reviews
+            (movies), premises and hypotheses (entailment), stories with four endings (choices), or pairs of sentences
+            that are similar or not (similarity).
+    """
 
     accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
 
     path: str | None = None
-    """Your own data: a CSV, TSV, JSONL or Parquet file, a text file with a text in each line, a folder with a file for
-    each split, or an identifier on the Hub."""
     text_column: str | list[str] = "text"
-    """Column with the texts, or for a classifier two columns with pairs of texts, as in
-    'data.text_column=[premise,hypothesis]'; quote a name with spaces or commas twice, as in
-    "data.text_column='review, text'"."""
     batch_size: int = 32
-    """Number of texts, or of windows of text, in a training batch; larger batches are faster and need a higher learning
-    rate."""
 
     _: KW_ONLY
     name: str = "amazon_reviews"
     hub: str = "SetFit/amazon_reviews_multi_en"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, short reviews in place of film reviews (movies),
-    premises and hypotheses (entailment), stories with four endings (choices), or pairs of sentences that are similar or
-    not (similarity)."""
     context_length: int = 50
 
     def __post_init__(self) -> None:
@@ -192,54 +199,64 @@ class ReviewTextOptions(TextOptions):
 
 @dataclass
 class WholeTextOptions(TextOptions):
-    """Options of texts of which each is a row of a batch, padded to the longest one."""
+    """Options of texts of which each is a row of a batch, padded to the longest one.
+
+    Args:
+        truncation: Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
+            (head_tail).
+        bucket_by_length: Whether texts of similar length form a batch, which saves time on padding and changes the
+            order of training.
+    """
 
     truncation: Truncation = Truncation.head
-    """Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
-    (head_tail)."""
 
     _: KW_ONLY
     bucket_by_length: bool = False
-    """Whether texts of similar length form a batch, which saves time on padding and changes the order of training."""
 
 
 @dataclass
 class ReviewOptions(WholeTextOptions):
-    """Options of labelled texts, such as reviews, for a classifier."""
+    """Options of labelled texts, such as reviews, for a classifier.
+
+    Args:
+        path: Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on
+            the Hub.
+        label_column: Column with the labels.
+        labels: Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any
+            distinct values).
+        class_names: Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels
+            themselves in another order; null: the sorted labels.
+        balance: Treatment of classes of unequal size: none, or weights (in the loss).
+        lowest_label: Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the
+            file counts from 1.
+        choice_columns: Two or more columns with possible answers to the text of data.text_column, as in
+            'data.choice_columns=[a,b,c]'. data.label_column has the name or the number of the correct one; null: no
+            answers.
+        both_orders: Whether pairs of texts are read in both orders and the two representations are added, for relations
+            that do not depend on the order, such as similarity.
+        target_encoding: Whether the network also reads, for each word and pair of words, the mean class of the training
+            texts that contain it.
+        target_encoding_pairs: Number of pairs of neighboring words that data.target_encoding counts; those that occur
+            in the most texts.
+        target_encoding_shrinkage: Strength, as a number of texts, with which data.target_encoding draws the mean of few
+            texts towards 0.
+    """
 
     accepts_pairs: ClassVar[bool] = True
 
     path: str | None = None
-    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
-    Hub."""
     label_column: str = "label"
-    """Column with the labels."""
     labels: Labels = Labels.binary
-    """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
-    values)."""
     class_names: list[str] | None = None
-    """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
-    another order; null: the sorted labels."""
     balance: Balance = Balance.none
-    """Treatment of classes of unequal size: none, or weights (in the loss)."""
 
     _: KW_ONLY
     lowest_label: int = 0
-    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
-    1."""
     choice_columns: list[str] | None = None
-    """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
-    data.label_column has the name or the number of the correct one; null: no answers."""
     both_orders: bool = False
-    """Whether pairs of texts are read in both orders and the two representations are added, for relations that do not
-    depend on the order, such as similarity."""
     target_encoding: bool = False
-    """Whether the network also reads, for each word and pair of words, the mean class of the training texts that
-    contain it."""
     target_encoding_pairs: int = 50_000
-    """Number of pairs of neighboring words that data.target_encoding counts; those that occur in the most texts."""
     target_encoding_shrinkage: float = 5.0
-    """Strength, as a number of texts, with which data.target_encoding draws the mean of few texts towards 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,37 +16,40 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class DataChanges:
-    """Options that replace the data that the run was trained on."""
+    """Options that replace the data that the run was trained on.
+
+    Args:
+        path: A file, a folder of split files, or a Hub id.
+        source: Where to look for the data, as in training.
+        text_column: The column of the texts. For a run of pairs, or of contexts in several columns: columns with commas
+            between them.
+        choice_columns: For a run of multiple choice: the columns of the answers with commas between them.
+        label_column: The column of the labels.
+        source_column: For a translator: the column of the source sentences, or the suffix of their file.
+        target_column: For a translator: the column of the translations, or the suffix of their file.
+        labels: How the labels are read. A run that predicts negative or positive detects whether the labels are stars
+            or two classes; set stars or classes to choose yourself. A run of two classes named negative and positive
+            reads stars if you set binary.
+        lowest_label: The label that means one star, or negative if the labels are two numbers.
+        preparation: For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads
+            each line as a document.
+        separator: The character between the columns of a CSV file, or for a generator between the lines of
+            --data.preparation lines.
+        encoding: The encoding of text files, such as cp1252.
+    """
 
     path: str | None = None
-    """A file, a folder of split files, or a Hub id."""
     source: Literal["auto", "hub", "local", "sample"] | None = None
-    """Where to look for the data, as in training."""
     text_column: str | None = None
-    """The column of the texts. For a run of pairs, or of contexts in several columns: columns with commas between
-    them."""
     choice_columns: str | None = None
-    """For a run of multiple choice: the columns of the answers with commas between them."""
     label_column: str | None = None
-    """The column of the labels."""
     source_column: str | None = None
-    """For a translator: the column of the source sentences, or the suffix of their file."""
     target_column: str | None = None
-    """For a translator: the column of the translations, or the suffix of their file."""
     labels: Literal["binary", "stars", "classes"] | None = None
-    """How the labels are read. A run that predicts negative or positive detects whether the labels are stars or two
-    classes; set stars or classes to choose yourself. A run of two classes named negative and positive reads stars if
-    you set binary."""
     lowest_label: int | None = None
-    """The label that means one star, or negative if the labels are two numbers."""
     preparation: Literal["text", "plays", "lines"] | None = None
-    """For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads each line as a
-    document."""
     separator: str | None = None
-    """The character between the columns of a CSV file, or for a generator between the lines of --data.preparation
-    lines."""
     encoding: str | None = None
-    """The encoding of text files, such as cp1252."""
 
     @property
     def only_split(self) -> str:

@@ -25,22 +25,26 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class EvaluateOptions(RunOptions):
-    """Evaluate a trained run. The results are written below evaluate/ in the run's folder."""
+    """Evaluate a trained run. The results are written below evaluate/ in the run's folder.
+
+    Args:
+        split: The split to evaluate: test by default, or validation without a test split. A single file that is given
+            by --data.path is the test split; a generator reads all of it.
+        context_length: For a generator: evaluate with shorter windows than in training.
+        stride: For a generator: evaluate overlapping windows, each this many tokens after the one before. Only the last
+            tokens of a window count, so more than context length - stride tokens precede each of them. By default
+            windows do not overlap, and the first tokens of each window are predicted from few tokens.
+        beam_size: For a translator: the beam size of the additional scores by beam search, 4 by default.
+        length_penalty: For a translator: the length penalty of the beam search, 1 by default; 0 prefers short
+            translations.
+    """
 
     split: Literal["train", "validation", "test"] | None = None
-    """The split to evaluate: test by default, or validation without a test split. A single file that is given by
-    --data.path is the test split; a generator reads all of it."""
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
-    """For a generator: evaluate with shorter windows than in training."""
     stride: int | None = None
-    """For a generator: evaluate overlapping windows, each this many tokens after the one before. Only the last tokens
-    of a window count, so more than context length - stride tokens precede each of them. By default windows do not
-    overlap, and the first tokens of each window are predicted from few tokens."""
     beam_size: int | None = None
-    """For a translator: the beam size of the additional scores by beam search, 4 by default."""
     length_penalty: float | None = None
-    """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations."""
 
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."

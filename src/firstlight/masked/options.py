@@ -65,14 +65,18 @@ class MaskedConfig(TransformerConfig):
 
 @dataclass
 class MaskedReviewOptions(WholeTextOptions):
-    """Options of texts with masked words for a masked language model."""
+    """Options of texts with masked words for a masked language model.
+
+    Args:
+        mask_fraction: Share of the tokens of a text that the network has to predict; at least one token in each text.
+        mask_token_share: Share of the predicted tokens that are replaced by [MASK]; the rest are kept or replaced at
+            random.
+        random_token_share: Share of the predicted tokens that are replaced by a random token.
+    """
 
     mask_fraction: float = 0.15
-    """Share of the tokens of a text that the network has to predict; at least one token in each text."""
     mask_token_share: float = 0.8
-    """Share of the predicted tokens that are replaced by [MASK]; the rest are kept or replaced at random."""
     random_token_share: float = 0.1
-    """Share of the predicted tokens that are replaced by a random token."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -79,6 +79,10 @@ class TransformerConfig:
         residual: Whether sublayers have a residual connection; False only reproduces post 4.
         output_projection: Whether attention projects the concatenated heads; False only reproduces post 4.
         feed_forward: Feed-forward layer: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
+        _target_: Your own network, such as my_package.MyNetwork, in place of the built-in one; null: the built-in
+            network.
+        options: Options that only your own network reads, such as +model.options.width=3.
+        attention: Your own self-attention, such as model.attention._target_=my_package.MyAttention, and its arguments.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -141,11 +145,8 @@ class TransformerConfig:
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
 
     _target_: str | None = None
-    """Your own network, such as my_package.MyNetwork, in place of the built-in one; null: the built-in network."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options that only your own network reads, such as +model.options.width=3."""
     attention: dict[str, Any] = field(default_factory=lambda: {"_target_": None})
-    """Your own self-attention, such as model.attention._target_=my_package.MyAttention, and its arguments."""
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")

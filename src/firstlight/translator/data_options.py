@@ -9,32 +9,36 @@ from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, Tokeniz
 
 @dataclass
 class PairOptions(DataOptions):
-    """Options of sentences and their translations for a translator."""
+    """Options of sentences and their translations for a translator.
+
+    Args:
+        path: Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, the common name of
+            two text files (corpus for corpus.en and corpus.de), or an identifier on the Hub.
+        source_column: Column with the sentences to translate; for two text files, the ending of the file's name.
+        target_column: Column with the translations; for two text files, the ending of the file's name.
+        max_train_rows: Number of training pairs to use, before data.skip_too_long leaves out some; null: all.
+        batch_tokens: Size of a training batch in tokens: the number of pairs times the length of the longest sentence,
+            padding included.
+        hub: Identifier of the data set on the Hugging Face Hub, used if data.path is null.
+        skip_too_long: Whether training pairs longer than context_length are left out; false: such a pair is an error.
+        shared_vocabulary: Whether both languages share one vocabulary; set it to false for languages with different
+            scripts.
+        context_length: The largest number of tokens in a sentence. The end of a translation counts as a token.
+    """
 
     path: str | None = None
-    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, the common name of two
-    text files (corpus for corpus.en and corpus.de), or an identifier on the Hub."""
     source_column: str = "en"
-    """Column with the sentences to translate; for two text files, the ending of the file's name."""
     target_column: str = "de"
-    """Column with the translations; for two text files, the ending of the file's name."""
     max_train_rows: int | None = None
-    """Number of training pairs to use, before data.skip_too_long leaves out some; null: all."""
     batch_tokens: int = 2000
-    """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
-    included."""
 
     _: KW_ONLY
     name: str = "multi30k"
     hub: str = "bentrevett/multi30k"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     skip_too_long: bool = False
-    """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
     shared_vocabulary: bool = True
-    """Whether both languages share one vocabulary; set it to false for languages with different scripts."""
     context_length: int = 64
-    """The largest number of tokens in a sentence. The end of a translation counts as a token."""
     evaluation_batch_size: int = 128
 
     def __post_init__(self) -> None:
