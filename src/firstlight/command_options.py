@@ -54,9 +54,9 @@ def parse(options: Callable[..., Options], command: str) -> Options:
 
 def _description(options: type, command: str) -> str:
     """Return the docstring and the examples, in lines that fit the terminal."""
-    width = min(shutil.get_terminal_size().columns, 100)
     from docstring_parser import parse_from_object
 
+    width = min(shutil.get_terminal_size().columns, 100)
     paragraph = " ".join((parse_from_object(options).description or "").split())
     text = textwrap.fill(
         paragraph, width, initial_indent="  ", subsequent_indent="  "

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.commands.runs import lines
 from run_folders import make_baseline, make_run
 from tests_support import Done, Scripts
-
-ROW = ("2026-11-22 08:14", "names", "tiny", "val/loss 2.1250", "finished", "logs/names/runs/2026-11-22_08-14-34-123456")
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +88,6 @@ def test_without_logs_the_answer_is_one_line(command: str, scripts: Scripts) -> 
     for done, reason in ((missing, "does not exist"), (empty, "has no runs")):
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(f"error: logs: the folder {reason}; train a run first")
-
-
-def test_the_list_fits_a_narrow_terminal_and_cuts_no_folder() -> None:
-    narrow = list(lines([ROW], 80))
-    assert max(map(len, narrow)) <= 80
-    assert narrow[-1].strip() == ROW[-1]
-    wide = list(lines([ROW], 120))
-    assert len(wide) == 2
-    assert wide == list(lines([ROW], None))
-    assert wide[1].split()[-1] == ROW[-1]
 
 
 @pytest.mark.parametrize("has_browser", [True, False])
