@@ -81,7 +81,7 @@ def test_it_logs_the_loss_and_accuracy_of_the_complete_split_without_dropout(run
     data = reviews(tmp_path)
     data.setup("fit")
     rows = data.rows("train")
-    every_row = TrainingBatches(rows, len(rows), 1, lengths=None, weights=None)
+    every_row = TrainingBatches(rows, len(rows), 1)
     batch = next(iter(data.training_loader(data.training_lookup(), every_row)))
     with torch.no_grad():
         outputs, count = module.eval().measure(batch)

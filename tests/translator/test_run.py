@@ -249,7 +249,7 @@ def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
     write_rows(scripts.folder / "long.csv", pairs)
     done = scripts.run("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
     assert done.returncode == 0, done.stderr
-    assert caplog.messages == ["2 of 3 texts are longer than the context of 31 tokens and were cut"]
+    assert "2 of 3 texts are longer than the context of 31 tokens and were cut" in caplog.messages
     [folder] = (translator.run / "evaluate").glob("long-*-test-beam1")
     record = json.loads((folder / "metrics.json").read_text())
     assert (record["rows"], record["cut"]) == (3, 2)
