@@ -14,14 +14,16 @@ from tests_support import Scripts
 
 PACKAGE = Path(__file__).with_name("tagging")
 WORDS = {"article": ("the", "a"), "adjective": ("old", "red"), "noun": ("dog", "cat", "car"), "verb": ("sees", "likes")}
+WORDS |= {"pronoun": ("i've", "we've"), "name": ("singer-turned", "$1.5"), "mark": (".", "''")}  # as in CoNLL
 SHORT = ("trainer.max_epochs=3", "optimizer.lr=0.01", "trainer.accelerator=cpu", "quiet=true")
 
 
 def sentences(count: int) -> Iterator[tuple[str, str]]:
-    """Yield sentences and the tags of their words."""
+    """Yield sentences and the tags of their words, which spaces separate."""
     draw = random.Random(3)
     for _ in range(count):
         tags = ["article", *draw.choice(([], ["adjective"])), "noun", "verb", "article", "noun"]
+        tags += ["pronoun", "name", "mark"]
         yield " ".join(draw.choice(WORDS[tag]) for tag in tags), " ".join(tags)
 
 
@@ -56,9 +58,10 @@ def test_it_trains_and_is_evaluated_as_in_the_training(project: Scripts, run: Pa
 
 
 def test_it_predicts_texts_and_files(project: Scripts, run: Path) -> None:
-    done = project.run_alone("predict", "latest", "--text", "the old dog sees a car")
+    done = project.run_alone("predict", "latest", "--text", "the old dog sees i've singer-turned ''")
     assert done.returncode == 0, done.stderr
-    assert [pair.partition("/")[0] for pair in done.stdout.split()] == ["the", "old", "dog", "sees", "a", "car"]
+    words = ["the", "old", "dog", "sees", "i've", "singer-turned", "''"]
+    assert [pair.partition("/")[0] for pair in done.stdout.split()] == words
     assert project.run_alone("predict", str(run), "--input", "tags.csv", "--output", "out.csv").returncode == 0
     with (project.folder / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,5 +1,7 @@
 """Batches of texts and the tags of their words."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,13 @@ from firstlight.data.table_data import TextRows
 from firstlight.data.tables import IGNORED, TokenTable
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import UNKNOWN_ID, Tokenizer
 from tagging.options import TagOptions
+
+
+def ids_of_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[int]:
+    """Return the id of the first token of each word, or that of [UNK] for a word without a token."""
+    return [ids[0] if len(ids) else UNKNOWN_ID for ids in tokenizer.encode_batch(words)]
 
 
 class TagBatch(NamedTuple):
@@ -55,6 +63,8 @@ class TagTable(nn.Module):
 class TagData(TextRows):
     """Texts with a tag for each word, in the columns `text_column` and `tag_column` of a file.
 
+    Spaces separate the words.
+
     Args:
         {options}
     """
@@ -65,13 +75,16 @@ class TagData(TextRows):
     def setup(self, stage: str = "fit") -> None:
         if hasattr(self, "table"):
             return
-        self.encoded = self.encode()
-        self.tokenizer = self.encoded.tokenizer
-        lengths = self.encoded.ids.lengths
-        tags = [text.split() for text in self.source.texts(self.options.tag_column, range(len(lengths)))]
-        for row, (found, length) in enumerate(zip(tags, lengths, strict=True)):
-            if len(found) != length:
-                raise UserError(f"{self.source.where}: row {row + 1} has {length} words, but {len(found)} tags")
+        encoded, options = self.encode(), self.options
+        self.tokenizer = encoded.tokenizer
+        rows = self.source.values([*options.text_columns, options.tag_column], range(len(encoded.ids)))
+        words, tags = ([value.split() for value in values] for values in zip(*rows, strict=True))
+        for row, (given, found) in enumerate(zip(words, tags, strict=True), start=1):
+            if len(given) != len(found):
+                problem = f"row {row} has {len(given)} words between spaces, but {len(found)} tags"
+                raise UserError(f"{self.source.where}: {problem}; write a tag for each word")
+        ids = RaggedIds.from_rows(ids_of_words(self.tokenizer, given) for given in words)
+        self.encoded = replace(encoded, ids=ids)
         if self.reader is None:
             self.tag_names = sorted({tag for row in self.rows("train") for tag in tags[row]})
         else:
@@ -80,7 +93,7 @@ class TagData(TextRows):
         if unknown := {tag for found in tags for tag in found} - number.keys():
             raise UserError(f"{self.source.where}: the tag {min(unknown)} is not in the training texts")
         numbers = np.array([number[tag] for found in tags for tag in found], np.int32)
-        self.table = TagTable(self.encoded.ids, RaggedIds(numbers, self.encoded.ids.offsets), self.options)
+        self.table = TagTable(ids, RaggedIds(numbers, ids.offsets), options)
 
     @property
     def num_classes(self) -> int:

@@ -11,7 +11,7 @@ from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, first_drawable
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.terminal_text import write_out
-from tagging.data import TagData
+from tagging.data import TagData, ids_of_words
 
 
 class TaggerRun(PredictingRun):
@@ -23,13 +23,18 @@ class TaggerRun(PredictingRun):
 
     def tag(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text that the network reads, each with its tag. Raises UserError without words."""
-        ids = self.tokenizer.encode(text)[: self.network.context_length]
-        if not ids:
-            raise UserError(f"the text {text!r} has no words; write some")
+        words, ids = self.read(text)
         with torch.inference_mode():
-            numbers = self.network(torch.tensor([ids]))[0].argmax(dim=1).tolist()
+            numbers = self.network(ids)[0].argmax(dim=1).tolist()
         names = self.metadata["class_names"]
-        return [(word, names[number]) for word, number in zip(self.tokenizer.words_of(text), numbers, strict=False)]
+        return [(word, names[number]) for word, number in zip(words, numbers, strict=True)]
+
+    def read(self, text: str) -> tuple[list[str], torch.Tensor]:
+        """Return the words of a text that fit the context, and their ids, (1, words)."""
+        words = text.split()[: self.network.context_length]
+        if not words:
+            raise UserError(f"the text {text!r} has no words; write some")
+        return words, torch.tensor([ids_of_words(self.tokenizer, words)])
 
     def rows(self, texts: Iterable[str]) -> Iterator[list[str]]:
         return ([" ".join(tag for _, tag in self.tag(text))] for text in texts)
@@ -52,6 +57,5 @@ class TaggerRun(PredictingRun):
         return "the dog sees a cat"
 
     def _attention(self, text: str) -> Attention:
-        ids = torch.tensor([self.tokenizer.encode(text)[: self.network.context_length]])
-        words = self.tokenizer.words_of(text)
+        words, ids = self.read(text)
         return Attention(collect(self.network, (ids,), words, words))
