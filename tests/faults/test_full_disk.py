@@ -144,7 +144,7 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
     if task != "names":
         uses |= {
             f"predict {ending}": ["logs/run", "--input", str(texts), "--text-column", "en", "--output", f"x.{ending}"]
-            for ending in ("csv", "jsonl", "parquet")
+            for ending in ("csv", "tsv", "jsonl")
         }
     for name, arguments in drawn([*uses.items()], f"readers {task}"):
         for share in (0, 0.3, 0.7):

@@ -74,7 +74,8 @@ def test_a_run_in_a_folder_of_any_name_is_read(
         }
         for use, (script, *arguments) in uses.items():
             with trials.one(f"run folder {name!r}: {use}", seconds=SECONDS):
-                assert_clean(scripts.run(script, *arguments), may_fail="${" in name and script == "train")
+                may_fail = ("${" in name and script == "train") or (name.startswith(".") and use == "report")
+                assert_clean(scripts.run(script, *arguments), may_fail=may_fail)  # a report ignores hidden folders
 
 
 @pytest.mark.faults("hostile names: folders, files, columns, classes, tags")

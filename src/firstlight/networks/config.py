@@ -287,8 +287,8 @@ class TransformerConfig:
 
 
 def check_at_least(name: str, value: int | None, minimum: int) -> None:
-    """Raise ValueError unless minimum <= value."""
-    if value is None or value < minimum:
+    """Raise ValueError unless minimum <= value, an integer of 64 bits."""
+    if not isinstance(value, int) or not minimum <= value < 2**63:
         raise ValueError(f"{name}={value} must be at least {minimum}")
 
 
