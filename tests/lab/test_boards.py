@@ -12,6 +12,7 @@ from firstlight.lab.reports.boards import (
     common_metric,
     not_counted,
     reason,
+    short_name,
     spread_of,
     swept_keys,
 )
@@ -188,6 +189,19 @@ def test_runs_that_cannot_be_compared_are_ranked_among_themselves(note: str) -> 
     assert (main.name, other.name) == ("stars", f"stars ({note})")
     assert other.runs == [apart]
     assert [group.rank for group in main.groups] == [1, 2]  # a run without known data joins the others
+
+
+def test_a_board_of_other_data_is_named_by_its_file() -> None:
+    usual = [a_run(0.4, seed=seed, fingerprint="f", data_path="texts/a.csv") for seed in (1, 2)]
+    other = [a_run(0.4, fingerprint=each, data_path=f"{each}/b.csv") for each in ("g", "h")]
+    assert [board.name for board in boards([*usual, other[0]], falls)] == ["stars", "stars (data b.csv)"]
+    names = [board.name for board in boards([*usual, *other], falls)]
+    assert names == ["stars", "stars (data b.csv g)", "stars (data b.csv h)"], "a file that was changed is other data"
+
+
+def test_a_group_of_a_class_is_named_by_its_section() -> None:
+    keys = {"model._target_": "mine.net.GRUNet", "module.loss._target_": "mine.losses.my_loss", "optimizer.lr": 0.1}
+    assert short_name(keys) == "model mine.net.GRUNet · loss mine.losses.my_loss · lr 0.1"
 
 
 def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:

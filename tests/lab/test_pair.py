@@ -1,5 +1,6 @@
 """The comparison of two runs: settings, results, and the predictions that changed."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def compared(one: Any, two: Any, **changes: Any) -> Section:
         metrics = {METRIC: value, "val/loss": 1 - value}
         return a_row(name, value, keys={"model": name}, metrics=metrics, curves=curves, **more)
 
-    runs = run("small", 0.6, parameters=1009), run("large", 0.85, parameters=2003, **changes)
+    runs = run("small", 0.6, parameters=1009), replace(run("large", 0.85, parameters=2003), **changes)
     settings = [{"model.dim": 32, "optimizer.lr": 0.001}, {"model.dim": 64, "optimizer.lr": 0.001}]
     predictions = {"small": one, "large": two}
     return pair(runs, settings, lambda run: predictions[run.folder], CLASSES, falls, METRIC)
@@ -54,16 +55,24 @@ def test_the_first_sentence_says_which_run_is_better_and_whether_the_texts_show_
     first, second, third = compared(of_classes(OF_A), of_classes(OF_B)).sentences
     p = mcnemar(np.equal(OF_B, TARGETS), np.equal(OF_A, TARGETS))
     assert first.startswith("B is better than A by 25.0 ± ")
-    assert first.endswith(
-        f"points: val/accuracy is 0.85 against 0.6; another split would probably show it too (p = {p:.2g})."
-    )
+    assert first.endswith(f"points: val/accuracy is 0.85 against 0.6 (p = {p:.2g} over the texts of this split).")
     assert second.startswith("Two runs cannot tell settings from seeds")
     assert third == (
         "14 of 40 predictions changed. B gains most in the class bad: +12 texts. B loses most in the class good: "
         "−2 texts."
     )
     close = compared(of_classes(OF_A), of_classes([*OF_A[:-1], 0]))
-    assert "on another split the order may be reversed (p = 1)" in close.sentences[0]
+    assert close.sentences[0].startswith("It is undecided whether B is better than A, by 25.0 ± ")
+    assert close.sentences[0].endswith(" (p = 1 over the texts of this split).")
+
+
+def test_a_metric_that_points_the_other_way_is_named() -> None:
+    metrics = {METRIC: 0.85, "val/loss": 0.5}
+    for second in (of_classes(OF_B), None):
+        assert (
+            ", but val/loss points the other way, 0.5 against 0.4"
+            in compared(of_classes(OF_A), second, metrics=metrics).sentences[0]
+        )
 
 
 def test_the_settings_and_the_results_stand_side_by_side() -> None:

@@ -128,7 +128,9 @@ def test_a_baseline_that_is_best_does_not_hide_what_was_swept() -> None:
     counted = Run("b", "finished", keys=keys, is_baseline=True, optimized_metric=METRIC, metrics={METRIC: 0.95})
     finding = board_of([*group(BETTER, model="small"), *group(WORSE), counted]).finding
     assert finding.startswith("stars: small is better than tiny by 2.7 ± ")
-    assert finding.endswith("; the best trained group is worse than the baseline tfidf by 10.0 ± 1.7 points.")
+    assert finding.endswith(
+        "; the best group with several seeds is worse than the baseline tfidf by 10.0 ± 1.3 points."
+    )
 
 
 def test_other_texts_or_other_metrics_cannot_be_paired() -> None:
@@ -186,8 +188,8 @@ def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
     finding = board_of(runs).finding
     assert re.fullmatch(
         r"stars: lr 0\.004 \(val/accuracy 0\.8006 ± 0\.0034\) is better than 0\.002, 0\.001 and 0\.016 by 5\.0 ± 0\.\d "
-        r"points or more; it is undecided against 0\.008 "
-        r"\(0\.008: 0\.\d ± 0\.\d points, about \d+ more seeds would decide\)\.",
+        r"points or more; against 0\.008, it is undecided "
+        r"\(0\.\d ± 0\.\d points, about \d+ more seeds would decide\)\.",
         finding,
     ), finding
 
@@ -195,11 +197,35 @@ def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
 def test_the_row_of_a_baseline_agrees_with_the_finding_above_it() -> None:
     runs = [*group(BETTER, model="tiny"), replace(a_run(0.80, model="tfidf"), is_baseline=True)]
     board = board_of(runs)
-    assert "the best trained group is better than the baseline tfidf by 5.0 ± 1.3 points" in board.finding
+    assert "the best group with several seeds is better than the baseline tfidf by 5.0 ± 1.3 points" in board.finding
     verdict = board.verdicts[1]
     assert verdict is not None
     assert (verdict.word, verdict.value) == ("worse", pytest.approx(-0.05))
     assert verdict.half_width == pytest.approx(0.013, abs=1e-3)
+
+
+@pytest.mark.parametrize("accuracy", [0.95, 0.5])
+def test_the_finding_has_the_interval_of_the_table_for_a_baseline(accuracy: float) -> None:
+    """The table has more comparisons than the finding, so Holm's method widens its intervals more."""
+    runs = [replace(a_run(accuracy, model="tfidf", dropout=None), is_baseline=True)]
+    for place, model in enumerate(("small", "tiny")):
+        for dropout in (0.1, 0.2, 0.3):
+            runs += group([each - 0.01 * place - dropout / 100 for each in BETTER], model=model, dropout=dropout)
+    board = board_of(runs)
+    place = 1 if accuracy > 0.9 else 6
+    verdict = board.verdicts[place]
+    assert verdict is not None
+    size = difference_text(verdict.value, verdict.half_width, METRIC)
+    assert board.finding.endswith(f" than the baseline tfidf by {size}.")
+
+
+def test_groups_that_differ_in_several_keys_have_no_effect_of_a_key() -> None:
+    assert board_of(
+        [a_run(0.7, model="small", **{"optimizer.lr": 0.1}), a_run(0.6, **{"optimizer.lr": 0.2})]
+    ).finding == (
+        "stars: the best group is small · lr 0.1, with val/accuracy 0.7 (one seed). The effect of a single key is "
+        "unknown, because no two groups differ in only one key."
+    )
 
 
 def test_two_baselines_are_compared_over_the_texts_alone() -> None:
@@ -270,8 +296,8 @@ def test_the_draws_of_the_bootstrap_are_enough_for_many_comparisons(monkeypatch:
 
 
 def test_a_single_group_is_described_and_a_board_without_result_says_nothing() -> None:
-    assert board_of(group(WORSE)).finding == "stars: val/accuracy is 0.8225 ± 0.015 over 4 seeds (95% interval)."
-    assert board_of(group([0.5])).finding == "stars: val/accuracy is 0.5 over 1 seed; one seed has no interval."
+    assert board_of(group(WORSE)).finding == "stars: val/accuracy is 0.8225 ± 0.015 (4 seeds, 95% interval)."
+    assert board_of(group([0.5])).finding == "stars: val/accuracy is 0.5 (one seed)."
     failed = Run("f", "failed", why="no", keys={"task": "stars"})
     assert board_of([failed]).finding == ""
 
@@ -297,3 +323,5 @@ def test_verdicts_in_words() -> None:
     undecided = Verdict("undecided", 0.003, 0.011, 0.4, 5, "about 5 more seeds would decide")
     assert verdict_text(undecided, METRIC) == "undecided (0.3 ± 1.1 points; about 5 more seeds would decide)"
     assert short_verdict(undecided, METRIC) == "undecided, +5 seeds"
+    (verdict,) = (each for each in board_of([*group(WORSE), a_run(0.9, model="small")]).verdicts if each)
+    assert short_verdict(verdict, METRIC) == "undecided, one seed"

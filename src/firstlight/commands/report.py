@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
-from firstlight.lab.reports.boards import Board, Group, boards, not_counted, short_name
+from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.pair import compare_runs
@@ -179,7 +179,7 @@ def has_values(one: Group | Run, wanted: Sequence[str]) -> bool:
     def has(word: str) -> bool:
         key, is_pair, value = word.rpartition("=")
         typed = shown(plain_value(value))
-        fitting = (own for name, own in one.keys.items() if not is_pair or key in (name, name.rpartition(".")[2]))
+        fitting = (own for name, own in one.keys.items() if not is_pair or key in (name, last_part(name)))
         return any(typed in (shown(own), brief(own)) for own in fitting)
 
     return all(map(has, wanted))
@@ -197,6 +197,12 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
         "Better and worse require that a test over seeds and one over the validation texts agree, corrected for the "
         "number of comparisons (Holm).",
     ]
+    tested = {
+        board.name: sum(each is not None and each.half_width is not None for each in board.verdicts) for board in found
+    }
+    if counts := "; ".join(f"{name}: {count}" for name, count in tested.items() if count):
+        widened = "widened by Holm's method to a family-wise 95% over the comparisons of a table"
+        notes.append(f"A difference is ± half of its 95% interval, {widened} ({counts}).")
     if any(run.is_sample for run in runs):
         notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
     return f"{options.folder}: {count}", notes

@@ -121,6 +121,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         is_baseline="chosen" in record,
         command="" if "chosen" in record else _command(overrides),
         source=part("source", str, of=data),
+        data_path=part("path", str, of=data),
         fingerprint=part("fingerprint", str, of=data),
         sizes={split: size for split, size in sizes.items() if type(size) is int},
         is_of_classes=isinstance(data.get("classes"), list),

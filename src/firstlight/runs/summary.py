@@ -54,6 +54,7 @@ class Run:
     keys: dict[str, Value] = field(default_factory=dict)
     is_baseline: bool = False
     source: str | None = None
+    data_path: str | None = None
     fingerprint: str | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     is_of_classes: bool = False

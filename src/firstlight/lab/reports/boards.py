@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from statistics import fmean, stdev
 
 from firstlight.lab.reports.verdicts import Verdict
@@ -141,13 +142,16 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     usual = {key: _usual(same, partial(_of_split, key)) for key in sorted({key for run in same for key in run.split})}
     usual_size = _usual(same, lambda run: run.sizes.get("validation"))
     largest = max((run.sizes.get("train", 0) for run in same), default=0)
+    names = {run.fingerprint: Path(run.data_path).name for run in runs if run.fingerprint and run.data_path}
     notes = []
     for run in runs:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
         size, training = run.sizes.get("validation"), run.sizes.get("train", largest)
         others = [f"{key}={shown(value)}" for key, value in run.split.items() if value != usual.get(key, value)]
         if run.fingerprint not in (usual_data, None):
-            found["data"] = f"data {run.fingerprint}"
+            name = names.get(run.fingerprint, "")
+            is_alone = name and list(names.values()).count(name) == 1
+            found["data"] = f"data {name if is_alone else f'{name} {run.fingerprint}'.lstrip()}"
         elif others or size not in (usual_size, None):
             found["split"] = ", ".join(sorted(others)) or f"{size:,} in validation"
         elif training < largest and not found and "data.max_train_rows" not in pooled:
@@ -293,8 +297,13 @@ def short_name(keys: dict[str, Value]) -> str:
     for key, value in keys.items():
         if value is not None:
             is_word = key in ("model", "experiment")
-            parts.append(shown(value) if is_word else f"{key.rpartition('.')[2]} {brief(value)}")
+            parts.append(shown(value) if is_word else f"{last_part(key)} {brief(value)}")
     return " · ".join(parts) or "all runs"
+
+
+def last_part(key: str) -> str:
+    """Return the last part of a key, such as `lr`; for a class or a function, that of its section, such as `model`."""
+    return key.removesuffix("._target_").rpartition(".")[2]
 
 
 def not_counted(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from firstlight.choices import listed
-from firstlight.lab.reports.boards import Board, Group, board_of, short_name
+from firstlight.lab.reports.boards import Board, Group, board_of, last_part, short_name
 from firstlight.lab.reports.text import amount, spread_text
 from firstlight.lab.reports.verdicts import (
     DRAWS,
@@ -60,12 +60,22 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
         draws = max(DRAWS, DRAWS_PER_TEST * len(others))
         compared = [_against(board, board.groups[each], board.groups[place], load, draws) for each in others]
         by_place = dict(zip(others, verdicts(compared, falls=board.falls), strict=True))
+    if whole is board:
+        against = [(group, _of_table(board, group, verdict, place, by_place)) for group, verdict in against]
     return replace(
         board,
         finding=finding(whole, effects, against),
         reference=place,
         verdicts=tuple(by_place.get(each) for each in range(len(board.groups))),
     )
+
+
+def _of_table(board: Board, baseline: Group, verdict: Verdict, reference: int, by_place: dict[int, Verdict]) -> Verdict:
+    """Return the verdict of the table on the best trained group against a baseline; the given one if it has none."""
+    best, other = board.groups.index(_best_trained(board)), board.groups.index(baseline)
+    if reference == best and other in by_place:
+        return by_place[other].reversed()
+    return by_place[best] if reference == other and best in by_place else verdict
 
 
 class Effect(NamedTuple):
@@ -89,7 +99,7 @@ def effects_of(board: Board, load: Load) -> tuple[list[Effect], list[tuple[Group
     if not trained or board.front is not None:
         return [], []
     baselines = [group for group in counted if _is_baseline(group)]
-    best = trained[_reference(trained)]
+    best = _best_trained(board)
     pairs = [(key, *pair) for key in board.swept for pair in _compared(board, best, trained, key, load)]
     against = [_against(board, best, group, load) for group in baselines]
     found = verdicts([comparison for *_, comparison in pairs] + against, falls=board.falls)
@@ -109,15 +119,14 @@ def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Gro
         ends = (board.front.best[0], board.front.best[-1])
         first, last = (" and ".join(map(amount, board.front.values(run))) for run in ends)
         return f"{board.name}: {front_sentence(board.front)}" + (f", from {first} to {last}." if first != last else ".")
-    trained = [group for group in counted if not _is_baseline(group)]
-    best = trained[_reference(trained)] if trained else counted[0]
+    best = _best_trained(board)
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
         of_key = [effect for effect in effects if effect.key == key]
         is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
         is_alone = len(board.swept) == 1 and is_of_numbers
         clauses.append(_clause(of_key, board.metric, spread_text(best.spreads.get(board.metric)) if is_alone else ""))
-    clauses += [_against_baseline(group, verdict, board.metric) for group, verdict in against]
+    clauses += [_against_baseline(best, group, verdict, board.metric) for group, verdict in against]
     if not clauses:
         return _alone(best, board, is_only=len(counted) == 1)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
@@ -134,6 +143,13 @@ def _reference(groups: Sequence[Group]) -> int:
     """Return the place of the first counted group with several seeds; that of the first counted one without any."""
     counted = [place for place, group in enumerate(groups) if group.counted]
     return next((place for place in counted if groups[place].seeds > 1 or _is_baseline(groups[place])), counted[0])
+
+
+def _best_trained(board: Board) -> Group:
+    """Return the best trained group with several seeds; without one the best trained group, or the best baseline."""
+    counted = [group for group in board.groups if group.counted]
+    trained = [group for group in counted if not _is_baseline(group)] or counted
+    return trained[_reference(trained)]
 
 
 def _is_baseline(group: Group) -> bool:
@@ -206,12 +222,14 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
     if undecided:
         start = "" if won else f"{shown(effects[0].best)} against "
         named = [
-            f"{start}{shown(each.other)}: {_size(each.verdict, metric, each.work)}" for each in undecided[:MOST_NAMED]
+            ("" if won and len(undecided) == 1 else f"{start}{shown(each.other)}: ")
+            + _size(each.verdict, metric, each.work)
+            for each in undecided[:MOST_NAMED]
         ]
         more = [f"{len(undecided) - MOST_NAMED} more"] if len(undecided) > MOST_NAMED else []
         values = listed([shown(each.other) for each in undecided], "and")
-        alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
-        parts.append(f"{f'it is undecided against {values}' if won else alone} ({'; '.join([*named, *more])})")
+        alone = f"{best} is the best, but {last_part(key)} is undecided" if mean else f"{last_part(key)} is undecided"
+        parts.append(f"{f'against {values}, it is undecided' if won else alone} ({'; '.join([*named, *more])})")
     return "; ".join(parts)
 
 
@@ -232,26 +250,24 @@ def _size(verdict: Verdict, metric: str, work: str = "") -> str:
     return ", ".join(filter(None, (size, work, why)))
 
 
-def _last(key: str) -> str:
-    return key.rpartition(".")[2]
-
-
 def _named(key: str, value: Value) -> str:
     """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
-    return shown(value) if key in ("model", "experiment") else f"{_last(key)} {shown(value)}"
+    return shown(value) if key in ("model", "experiment") else f"{last_part(key)} {shown(value)}"
 
 
-def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:
-    name, size = short_name(group.keys), _size(verdict, metric)
+def _against_baseline(best: Group, baseline: Group, verdict: Verdict, metric: str) -> str:
+    which = "the best group with several seeds" if best.seeds > 1 else "the best trained group"
+    name, size = short_name(baseline.keys), _size(verdict, metric)
     if verdict.word == "undecided":
-        return f"the best trained group against the baseline {name} is undecided ({size})"
-    return f"the best trained group is {verdict.word} than the baseline {name} by {size}"
+        return f"{which} against the baseline {name} is undecided ({size})"
+    return f"{which} is {verdict.word} than the baseline {name} by {size}"
 
 
 def _alone(group: Group, board: Board, *, is_only: bool) -> str:
     """Return what is known of the best group if nothing can be compared."""
-    seeds = f"{group.seeds} seed{'' if group.seeds == 1 else 's'}"
-    value = spread_text(group.spreads.get(board.metric or ""))
-    name = "" if is_only else f"{short_name(group.keys)} is the best group, but no two groups differ in one key only; "
-    unsure = "; one seed has no interval" if group.seeds == 1 else " (95% interval)"
-    return f"{board.name}: {name}{board.metric} is {value} over {seeds}{unsure}."
+    seeds = "one seed" if group.seeds == 1 else f"{group.seeds} seeds, 95% interval"
+    value = f"{spread_text(group.spreads.get(board.metric or ''))} ({seeds})"
+    if is_only:
+        return f"{board.name}: {board.metric} is {value}."
+    name = f"{board.name}: the best group is {short_name(group.keys)}, with {board.metric} {value}."
+    return f"{name} The effect of a single key is unknown, because no two groups differ in only one key."

@@ -434,7 +434,7 @@ function drawCurves(runs, colours) {
 }
 
 const lastName = (metric) => metric.slice(metric.lastIndexOf("/") + 1);
-const lastPart = (key) => key.slice(key.lastIndexOf(".") + 1);
+const lastPart = (key) => key.replace(/\._target_$/, "").split(".").at(-1);
 
 function dimension(key, texts) {
   const values = inOrder(unique(texts));

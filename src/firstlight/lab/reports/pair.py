@@ -92,7 +92,7 @@ def pair(
     settings: those that decide what each run computes. load: returns the saved predictions of a run, or None. classes:
     the names of the classes of a classifier. metric: the metric that decides.
     """
-    sentences = [*_apart(runs), *_result(runs, load, metric, is_falling=falls(metric))]
+    sentences = [*_apart(runs), *_result(runs, load, metric, falls)]
     tables = [
         Table("Settings that differ", ("key", A, B), _settings(runs, settings)),
         Table("Results", ("", A, B, CHANGE), _results(runs)),
@@ -120,26 +120,42 @@ def _apart(runs: Runs) -> list[str]:
     return [f"The numbers cannot be compared: {', '.join(named)}."] if notes[0] != notes[1] else []
 
 
-def _result(runs: Runs, load: Load, metric: str, *, is_falling: bool) -> list[str]:
+def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:
+    """Return which run is better by the metric, whether the texts show it, and a metric that points the other way."""
     first, second = runs
     if metric not in first.metrics or metric not in second.metrics:
         return []
     value = second.metrics[metric] - first.metrics[metric]
-    named = f"{number(second.metrics[metric])} against {number(first.metrics[metric])}"
+    named = _values(runs, metric)
     if value == 0:
         return [f"{A} and {B} have the same {metric}, {named}."]
-    word = "better" if (value < 0) == is_falling else "worse"
+    is_better = _is_better(runs, metric, falls)
+    word = "better" if is_better else "worse"
+    common = sorted(name for name in first.metrics.keys() & second.metrics.keys() if name.startswith("val/"))
+    opposite = [name for name in common if _is_better(runs, name, falls) == (not is_better)]
+    but = f", but {opposite[0]} points the other way, {_values(runs, opposite[0])}" if opposite else ""
     difference = over_texts(by_unit([second]), by_unit([first]), metric, load)
     if difference is None:
-        return [f"{B} is {word} than {A}: {metric} is {named}. Whether the texts show a difference cannot be tested."]
+        return [
+            f"{B} is {word} than {A}: {metric} is {named}{but}. Whether the texts show a difference cannot be tested."
+        ]
     size = difference_text(value, difference.estimate.half_width, metric)
     p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.2g}"
-    is_shown = difference.p < LEVEL
-    tested = "another split would probably show it too" if is_shown else "on another split the order may be reversed"
+    which = f"{B} is {word} than {A}" if difference.p < LEVEL else f"It is undecided whether {B} is {word} than {A},"
     return [
-        f"{B} is {word} than {A} by {size}: {metric} is {named}; {tested} ({p}).",
+        f"{which} by {size}: {metric} is {named} ({p} over the texts of this split){but}.",
         "Two runs cannot tell settings from seeds: train several seeds of each and compare the groups.",
     ]
+
+
+def _is_better(runs: Runs, metric: str, falls: Direction) -> bool | None:
+    """Return whether the second run is better by a metric; None if both are equal."""
+    one, two = (run.metrics[metric] for run in runs)
+    return None if one == two else (two < one) == falls(metric)
+
+
+def _values(runs: Runs, metric: str) -> str:
+    return f"{number(runs[1].metrics[metric])} against {number(runs[0].metrics[metric])}"
 
 
 def _settings(runs: Runs, settings: Sequence[Mapping[str, Value]]) -> list[list[str]]:

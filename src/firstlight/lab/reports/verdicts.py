@@ -1,7 +1,7 @@
 """Whether one setting is better than another: paired over seeds and paired over the texts of the validation split.
 
 A setting is better only if both tests say so: that over seeds, because another seed gives other results, and that over
-texts, because another split would. Two baselines, which have no seed, are compared over the texts only. All tests of a
+texts, because other texts would. Two baselines, which have no seed, are compared over the texts only. All tests of a
 table are corrected together by Holm's method.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from firstlight.runs.predictions import Predictions
 
 LEVEL = 0.05
+TOO_FEW_SEEDS = "two seeds of each are required"
 MOST_BLOCKS = 500  # of a bootstrap; neighboring units are drawn together
 DRAWS = 4000  # of a bootstrap; the smallest p-value is then 0.00025
 SHARES = ("accuracy", "macro_f1")  # metrics in points of a hundred
@@ -217,7 +218,7 @@ def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdic
     elif not found.has_seeds and found.over_texts is None:
         why = "both have no saved predictions of the same texts"
     elif found.has_seeds and found.over_seeds is None:
-        why = "two seeds of each are required"
+        why = TOO_FEW_SEEDS
         if found.over_texts is not None and found.over_texts.p < LEVEL:
             why = "these two runs differ, but " + why
     elif found.over_texts is not None and found.over_texts.p * factor >= LEVEL:
@@ -254,10 +255,14 @@ def difference_text(value: float, half_width: float | None, metric: str) -> str:
 
 
 def short_verdict(verdict: Verdict, metric: str) -> str:
-    """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, +5 seeds`."""
+    """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, one seed`."""
     if verdict.word != "undecided":
         return f"{verdict.word} by {difference_text(verdict.value, verdict.half_width, metric)}"
-    return "undecided" + (f", +{verdict.more_seeds:,} seeds" if verdict.more_seeds else "")
+    if verdict.why.endswith(TOO_FEW_SEEDS):
+        return "undecided, one seed"
+    if not verdict.more_seeds:
+        return "undecided"
+    return f"undecided, +{verdict.more_seeds:,} seed{'' if verdict.more_seeds == 1 else 's'}"
 
 
 def verdict_text(verdict: Verdict, metric: str) -> str:
