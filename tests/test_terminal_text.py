@@ -97,3 +97,31 @@ def test_no_character_fails_to_be_printed_and_none_of_a_library_commands(
     assert "\x1b" not in shown
     for text in ("log", "warning", "trace"):
         assert f"\\x1b]0;{text}" in shown
+
+
+CLOSED = """
+import logging, sys
+from firstlight.console import Console
+from firstlight.terminal_text import Handler
+
+logging.basicConfig(handlers=[Handler()])
+for _ in range(3):
+    {first}
+    {second}
+sys.exit(3)
+"""
+LINES = ('Console().print("a line")', 'logging.warning("a record")')
+
+
+@pytest.mark.parametrize("lines", [LINES, LINES[::-1]])
+def test_a_closed_output_ends_nothing(lines: tuple[str, str]) -> None:
+    """A training whose output is read by `head` continues."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = CLOSED.format(first=lines[0], second=lines[1])
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (3, b"")

@@ -13,7 +13,7 @@ from rich.file_proxy import FileProxy
 from rich.segment import Segment
 from rich.text import Text
 
-from firstlight.terminal_text import visible
+from firstlight.terminal_text import discard_output, visible
 
 WIDTH_OF_A_FILE = 10_000  # characters
 
@@ -26,6 +26,10 @@ class Console(RichConsole):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"markup": False, "emoji": False, "highlight": False} | options)
+
+    def on_broken_pipe(self) -> None:
+        """Discard further output. A run continues; the base class would end it."""
+        discard_output()
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a string as a rich text; here, so that the columns of a table have the width of what is shown."""

@@ -47,6 +47,11 @@ def write_out(text: str, *, end: str = "\n", flush: bool = False) -> None:
     print(shown(text), end=end, flush=flush)  # noqa: T201
 
 
+def discard_output() -> None:
+    """Write standard output to the null device from now on, since its reader, such as `head`, has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def shown(text: str) -> str:
     """Return a result as `write_out` writes it: unchanged unless standard output is a terminal."""
     return visible(text) if sys.stdout.isatty() else text
@@ -92,6 +97,13 @@ class Handler(logging.StreamHandler[TextIO]):
             super().emit(record)
         elif replacement:
             say(replacement)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Discard further output if the pipe is closed. The run continues, and its log file has the record."""
+        if isinstance(sys.exc_info()[1], BrokenPipeError):
+            discard_output()
+        else:
+            super().handleError(record)
 
 
 def prepare_streams() -> None:

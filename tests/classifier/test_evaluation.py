@@ -12,6 +12,8 @@ import torch
 from matplotlib.figure import Figure
 
 from firstlight.classifier.evaluation import Judged
+from firstlight.classifier.module import Prediction
+from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import SourceKind
 from firstlight.figures.style import SAMPLE_MARK
 from firstlight.kind.data_changes import DataChanges
@@ -140,3 +142,13 @@ def test_each_class_has_its_precision_recall_and_f1_and_mistakes_are_in_the_orde
     metrics = judged.metrics()
     assert metrics["auc"] == 0.5  # of the eight pairs of a good and a bad text, four are in order
     assert "auc" not in judged.at(np.arange(3)).metrics(), "undefined for one class"
+
+
+def test_predict_prints_the_five_most_probable_of_many_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    shares = {"a": 0.05, "b": 0.3, "c": 0.2, "d": 0.0, "e": 0.35, "f": 0.1}
+    for most in (6, 2):
+        probabilities = dict(list(shares.items())[:most])
+        run = SimpleNamespace(predict_many=lambda _, given=probabilities: [Prediction("e", given)], words=str.split)
+        ClassifierRun.show(run, ["a text"])  # type: ignore[arg-type]
+    expected = ["e  (e 0.350  b 0.300  c 0.200  f 0.100  a 0.050  …)", "e  (a 0.050  b 0.300)"]
+    assert capsys.readouterr().out.splitlines() == expected

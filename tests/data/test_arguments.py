@@ -96,6 +96,11 @@ def test_something_else_than_rows_is_refused(make: Callable[[], Any], message: s
         make()
 
 
+def test_lists_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^ReviewData: the columns must have .*, not text 1, label 2; correct"):
+        ReviewData(["a"], ["b", "c"])
+
+
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [

@@ -119,6 +119,14 @@ def test_a_column_with_one_class_or_a_class_for_every_row_is_not_the_label_colum
     assert len(classes(*range(MOST_CLASSES)).names) == MOST_CLASSES
 
 
+def test_a_column_of_numbers_with_decimals_is_not_the_label_column() -> None:
+    numbers = [place / 100 for place in range(-30, 30)]
+    with pytest.raises(UserError, match=r"^data.label_column=mood has 60 different numbers, such as -0.3; docs/own"):
+        classes(*numbers)
+    assert len(classes(*numbers[:50]).names) == 50
+    assert len(classes(*numbers, "none").names) == 61
+
+
 # --- the predicted classes ---
 
 

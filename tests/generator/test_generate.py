@@ -227,7 +227,7 @@ def test_an_odd_prompt_is_no_crash(kind: str, prompt: str, runs: Path, scripts: 
 # --- mistakes ---
 
 MISTAKES = {
-    "--temperature 0": "temperature=0 must be above 0; for the most likely token, use greedy",
+    "--temperature 0": "temperature=0 must be above 0; for the most likely token, use --greedy\n",
     "--tokens 0": "tokens=0",
     "--num-samples 0": "num_samples=0",
     f"--num-samples {10**30}": f"num_samples={10**30} must be from 1 to 1,000,000",

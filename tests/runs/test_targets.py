@@ -38,6 +38,11 @@ class Nameless(nn.Module):
         super().__init__()
 
 
+class Short(nn.Module):
+    def __init__(self, vocab, classes):
+        super().__init__()
+
+
 class NoNetwork:
     pass
 """
@@ -94,19 +99,23 @@ def test_a_class_that_cannot_be_used_is_one_line(own: Scripts, tiny_training: li
     module = f"{own.folder.name}_own"
     (own.folder / f"{module}_broken.py").write_text("import no_such_library\n", encoding="utf-8")
     expected = {
-        named(own, "Nothing"): f"model._target_={module}.Nothing cannot be imported: AttributeError: module",
+        named(own, "Nothing"): (
+            f"model._target_={module}.Nothing: {module} has no Nothing; {module} has Mean, Nameless, Short, NoNetwork\n"
+        ),
         named(own, "NoNetwork"): f"model._target_={module}.NoNetwork is not a subclass of torch.nn.Module",
         named(own, "Nameless"): "the network has no attribute context_length; set self.context_length",
+        named(own, "Short"): "Short must accept the arguments config, vocab_size, num_outputs, unknown_id, in this ord",
         f"model._target_={module}_broken.Net": "cannot be imported: No module named 'no_such_library'",
-        f"+callbacks.mine._target_={module}.Nothing": (
-            f"callbacks.mine._target_={module}.Nothing cannot be imported: No module named"
-        ),
+        f"+callbacks.mine._target_={module}.Nothing": f"callbacks.mine._target_={module}.Nothing: {module} has no No",
+        f"+module.loss._target_={module}.Nothing": f"module.loss._target_={module}.Nothing: {module} has no Nothing; ",
+        f"+callbacks.mine._target_={module}.Short": "missing 2 required positional arguments: 'vocab' and 'classes'",
     }
     for change, message in expected.items():
         done = own.run("train", "task=sentiment", *tiny_training, *QUICK, change)
         assert done.returncode == 2, change
         assert message in done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
+    assert not list(own.folder.glob("logs/*/runs/*")), "a mistake leaves no folder"
 
 
 def test_a_run_with_a_network_of_another_project_says_what_is_missing(own: Scripts, tiny_training: list[str]) -> None:

@@ -1,6 +1,8 @@
 """Trained classifiers: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterable, Iterator
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
 
 ROWS_AT_ONCE = 256
+MOST_SHOWN = 5  # classes in a line of predict
 NO_WORD = "the text has no word that the network can read; pass a text with at least one word"
 
 
@@ -239,8 +242,11 @@ class ClassifierRun(PredictingRun):
         for text, prediction in zip(texts, self.predict_many(texts), strict=True):
             if not self.words(text):
                 note("the text has no word; this is the prediction for an empty text")
-            shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
-            write_out(f"{prediction.label}  ({shares})")
+            shown, rest = list(prediction.probabilities.items()), ""
+            if len(shown) > MOST_SHOWN:
+                shown, rest = nlargest(MOST_SHOWN, shown, key=itemgetter(1)), "  …"
+            shares = "  ".join(f"{name} {share:.3f}" for name, share in shown)
+            write_out(f"{prediction.label}  ({shares}{rest})")
 
     # --- evaluate ---
 

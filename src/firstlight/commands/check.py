@@ -37,12 +37,13 @@ def main() -> None:
     with explained():
         config = compose([f"model._target_={named}", *overrides] if named else overrides, with_hydra=True)
         check(config)
-    from firstlight.training.audit import audit  # torch and Lightning: seconds, after the checks
-    from firstlight.training.build import prepared_data
-    from firstlight.training.doctor import new_module, show
+        from firstlight.training.audit import audit  # torch and Lightning: seconds, after the checks
+        from firstlight.training.build import prepared_data
+        from firstlight.training.doctor import new_module, show
 
-    data = prepared_data(config)
-    show(audit(new_module(config, data), next(iter(data.train_dataloader()))))
+        data = prepared_data(config)
+        module = new_module(config, data)
+    show(audit(module, next(iter(data.train_dataloader()))))
 
 
 def _divided(arguments: Sequence[str]) -> tuple[str, list[str]]:

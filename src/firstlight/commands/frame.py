@@ -1,7 +1,6 @@
 """The frame of every command: a mistake is reported in one line, with the right exit code. Imports nothing heavy."""
 
 import errno
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError, is_disk_full, is_out_of_memory, reason
 from firstlight.spelling import kept, option
-from firstlight.terminal_text import note, prepare_streams, say
+from firstlight.terminal_text import discard_output, note, prepare_streams, say
 
 STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
@@ -78,7 +77,7 @@ def answered() -> Iterator[None]:
                 raise
             fail(f"the memory is used up ({reason(error)}); use smaller batches or a smaller model", CRASH)
         except BrokenPipeError:  # the reader of the output, such as `head`, has closed it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             sys.exit(0)
         except OSError as error:
             if is_disk_full(error):

@@ -47,6 +47,7 @@ UNUSED = {  # options of Hydra
     "config_name": "train reads train.yaml; add your own settings with --config-dir",
     "experimental_rerun": "a pickle is not read, because it can run code; write resume= and the run's folder",
 }
+SINGLE_DASH = re.compile(r"-(?!(c[pnd]|sc)(=|$))[a-z][\w.]+(=.*)?", re.DOTALL)  # a key, not a short option of Hydra
 QUESTIONS = ("help", "hydra_help", "cfg", "info", "shell_completion", "resolve", "package")  # options of Hydra
 
 
@@ -98,6 +99,9 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
 
     Raises UserError for an option with dashes that Hydra does not have.
     """
+    for number, argument in enumerate(arguments):
+        if SINGLE_DASH.fullmatch(argument):
+            _refuse(argument, arguments[number + 1 :])
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
     parser.add_argument("--doctor", action="store_true")
     asked, unknown = parser.parse_known_intermixed_args(list(arguments))

@@ -22,7 +22,7 @@ from firstlight import config_files
 from firstlight.choices import listed, nearest
 from firstlight.config.keys import TEXTS, flat_keys
 from firstlight.config.schema import compose
-from firstlight.errors import UserError, reason
+from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of, value_of
 from firstlight.spelling import quoted_option
@@ -32,7 +32,6 @@ NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "log
 COMPOSING = re.compile(r"In '(?P<group>\w+)/(?P<choice>[^']+)': ")
 NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the defaults list")
 FULL_KEY = re.compile(r"full_key: (\S+)")
-NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
@@ -118,6 +117,9 @@ def _wrong_value(error: OmegaConfBaseException) -> str:
     key, value = str(error.full_key), "null" if error.value is None else error.value
     if "is not a ListConfig" in str(error):
         return f"{key}={value}: the value must be a list; write {key}=[{value}]"
+    if key == "data.label_column" and isinstance(error.value, list) and len(error.value) > 1:
+        columns = ",".join(map(str, error.value))
+        return f"{key}=[{columns}]: name one column; docs/own-tasks.md is about texts with several labels"
     if isinstance(error.value, list | dict):
         typed = next((each.partition("=")[2] for each in sys.argv[1:] if key_of(each) == key), str(value))
         return f"{key}={typed}: the value must not be a list; to give a text, write {quoted_option(key, typed)}"
@@ -131,16 +133,13 @@ def _sentence(error: OmegaConfBaseException) -> str:
 
 
 def _not_instantiated(error: InstantiationException) -> str:
-    """Return the message for a class that cannot be imported, or that rejects its arguments."""
+    """Return the message for a class that rejects its arguments."""
     key = FULL_KEY.search(str(error))
     cause = error.__cause__
     if isinstance(cause, UserError):
         return str(cause)
     if isinstance(cause, ValueError):
         return f"{key[1]}: {cause}" if key else str(cause)
-    if located := NOT_LOCATED.search(f"{error}\n{cause or ''}"):
-        target = f"{key[1]}._target_" if key else "_target_"
-        return f"{target}={located[1]} cannot be imported: {reason(error)}"
     return " ".join(f"{error}\n{cause or ''}".split())
 
 
@@ -204,6 +203,7 @@ def nearest_keys(word: str, known: Collection[str]) -> list[str]:
     leaves = _by_leaf(known)
     siblings = {key for key in known if key.rpartition(".")[0] == section}
     similar = difflib.get_close_matches(word, siblings - {word}, n=2)
+    similar.sort(key=lambda key: sorted(key) != sorted(word))  # first two letters that changed places
     same = [key for key in leaves.get(leaf, []) if key != word]
     return (same or similar or leaves.get(nearest(leaf, leaves, cutoff=0.75) or "", []))[:3]
 

@@ -119,6 +119,9 @@ def _json_lines(table: Tables, columns: list[str], owner: str) -> str:
         raise TypeError(f"{problem}; name a file with path=")
     if not is_frame and not isinstance(next(iter(first), None), Mapping):
         first = dict(zip(columns, map(list, table), strict=False))
+        if len({len(values) for values in first.values()}) > 1:
+            lengths = listed(f"{name} {len(values)}" for name, values in first.items())
+            raise ValueError(f"{owner}: the columns must have the same number of rows, not {lengths}; correct them")
     frame = first.to_pandas() if hasattr(first, "to_pandas") else DataFrame(first)
     values = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return "".join(json.dumps(row, default=str) + "\n" for row in values)

@@ -19,6 +19,7 @@ LEFT_OUT = -1
 SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # 3 stars are left out, as in post 1
 SENTIMENT_OF_WORD = {"negative": 0, "neg": 0, "positive": 1, "pos": 1}
 MOST_CLASSES = 1000
+MOST_NUMBERS = 50  # classes that are numbers with decimals
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -40,7 +41,8 @@ class LabelReader:
         """Return the number of a label. Raises UserError with its place, such as reviews.csv:12."""
         text = canonical(value)
         if not text:
-            raise UserError(f"{place}: the label in column {self.column} is missing; remove the row, or fill it in")
+            problem = f"{place}: the label in column {self.column} is missing; remove the row, or fill it in"
+            raise UserError(f"{problem}; for texts with several labels, or none, see docs/own-tasks.md")
         is_counted = self.lowest is not None and _WHOLE_NUMBER.fullmatch(text) is not None
         number = self.numbers.get(str(int(text)) if is_counted else text)
         if number is None:
@@ -79,6 +81,10 @@ def reader_of(
         if not 2 <= len(names) <= MOST_CLASSES:
             allowed = f"2 to {MOST_CLASSES} distinct values"
             raise UserError(f"data.label_column={column} must have {allowed}, not {len(names)}; change it")
+        are_numbers = all(_numbers_first(name)[0] == 0 for name in names)
+        if are_numbers and sum("." in name for name in names) > MOST_NUMBERS:
+            problem = f"data.label_column={column} has {len(names)} different numbers, such as {names[0]}"
+            raise UserError(f"{problem}; docs/own-tasks.md predicts a number; for classes, give them names")
     numbers = {name: number for number, name in enumerate(names)}
     return LabelReader(column, names, numbers, None, f"a class of the training data: {', '.join(names)}")
 

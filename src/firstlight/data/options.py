@@ -325,7 +325,7 @@ def checked_separator(separator: str | None, encoding: str) -> str | None:
     except LookupError:
         has_ascii_lines = False
     if not has_ascii_lines:
-        raise ValueError(f"data.encoding={encoding} must be an encoding such as utf-8 or cp1252, not utf-16")
+        raise ValueError(f"data.encoding={encoding} must be an encoding such as utf-8 or cp1252")
     separator = "\t" if separator == "\\t" else separator
     if separator is not None and len(separator) != 1:
         raise ValueError(f"data.separator={separator} must be one character")

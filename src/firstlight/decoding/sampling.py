@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from firstlight.spelling import option
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -26,7 +28,8 @@ class Sampling:
     def __post_init__(self) -> None:
         """Raise ValueError if a value is out of range."""
         if not 0 < self.temperature < math.inf:
-            raise ValueError(f"temperature={self.temperature:g} must be above 0; for the most likely token, use greedy")
+            remedy = f"for the most likely token, use {option('greedy')}"
+            raise ValueError(f"temperature={self.temperature:g} must be above 0; {remedy}")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k={self.top_k} must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:

@@ -9,9 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from firstlight.errors import UserError, reason
+from firstlight.choices import listed
+from firstlight.errors import UserError
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
+from firstlight.runs.targets import imported
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,14 @@ def build_network(
             raise UserError(
                 f"{option} requires the argument {name}, which {network_type.__name__} does not have; {remedy}"
             )
-    network: nn.Module = network_type(config, *config.network_arguments(sizes), **forms)
+    arguments = (config, *config.network_arguments(sizes))
+    try:
+        inspect.signature(network_type).bind(*arguments, **forms)
+    except TypeError as error:
+        names = [*inspect.signature(resolve_name(config.network)).parameters][: len(arguments)]
+        problem = f"model._target_={target}: {network_type.__name__} must accept the arguments {listed(names)}"
+        raise UserError(f"{problem}, in this order ({error}); correct its __init__") from error
+    network: nn.Module = network_type(*arguments, **forms)
     for name in ("context_length", "embedding") if target else ():  # which commands read
         if not hasattr(network, name):
             raise UserError(f"model._target_={target}: the network has no attribute {name}; set self.{name}")
@@ -75,10 +84,7 @@ def build_network(
 
 def own_class(key: str, target: str, base: type[nn.Module]) -> type[nn.Module]:
     """Return the class that `<key>._target_` names. Raises UserError if it is not an importable subclass of `base`."""
-    try:
-        found = resolve_name(target)
-    except Exception as error:  # a module may raise any exception when it is imported
-        raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; start in its folder") from error
+    found = imported(f"{key}._target_", target)
     if not (isinstance(found, type) and issubclass(found, base)):
         package = "torch.nn" if base is nn.Module else "firstlight.networks"
         raise UserError(f"{key}._target_={target} is not a subclass of {package}.{base.__name__}; name another class")

@@ -2,13 +2,17 @@
 
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from firstlight.errors import UserError
+from firstlight.choices import listed
+from firstlight.errors import UserError, reason
 from firstlight.invocation import is_installed, location
 from firstlight.version import PACKAGE
 
@@ -40,6 +44,29 @@ def check_targets(config: DictConfig) -> None:
                 f"{key}={target}: the package {_package(target)} is neither in {Path.cwd()} nor in this environment; "
                 f"correct the name, or start in the folder that has the package"
             )
+
+
+def import_targets(config: DictConfig) -> None:
+    """Raise UserError for a `_target_` that cannot be imported."""
+    for key, target in targets(config):
+        imported(key, target)
+
+
+def imported(key: str, target: str) -> Any:
+    """Return the class or function that a key names. Raises UserError, with what its module has in place of it."""
+    place, _, name = target.rpartition(".")
+    try:
+        with suppress(AttributeError):
+            return resolve_name(target)
+        module = import_module(place)
+    except Exception as error:  # a module may raise any exception when it is imported
+        raise UserError(f"{key}={target} cannot be imported: {reason(error)}; start in its folder") from error
+    there = [
+        other
+        for other, value in vars(module).items()
+        if callable(value) and not other.startswith("_") and str(getattr(value, "__module__", "")).startswith(place)
+    ]
+    raise UserError(f"{key}={target}: {place} has no {name}; {place} has {listed(there) or 'no class and no function'}")
 
 
 def own_sources(config: DictConfig) -> list[Path]:

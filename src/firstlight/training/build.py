@@ -48,6 +48,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
 from firstlight.runs.named import find_runs
+from firstlight.runs.targets import import_targets
 from firstlight.runs.trials import STUDY_FILE, is_chosen, number_of_trial
 from firstlight.training.word_vectors import set_vectors
 
@@ -104,8 +105,12 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
 
 
 def prepared_data(config: DictConfig) -> TableData:
-    """Set the number of threads of torch, and return the data module, ready for a training."""
+    """Set the number of threads of torch, and return the data module, ready for a training.
+
+    Raises UserError if the data or a class of the config cannot be used.
+    """
     quieten()
+    import_targets(config)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     data: TableData = instantiate(config.data, _convert_="object")

@@ -23,6 +23,7 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.write_predictions import WritePredictions
+from firstlight.config.messages import explained
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.files.atomic import write_atomically
@@ -66,7 +67,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
             with signals_raise():
                 if not is_resumed:
                     folder.write(record)
-                with terminal.preparing():
+                with terminal.preparing(), explained():
                     parts, start = prepare(config, folder, is_resumed=is_resumed)
                 is_prepared = True
                 is_resumed = False  # all checks have passed: from here on, the folder records this run
