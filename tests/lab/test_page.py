@@ -83,6 +83,12 @@ def test_many_long_curves_are_thinned_to_what_fits_into_a_page(monkeypatch: Any)
     assert len(content_of(*runs)["boards"][0]["runs"][0]["curves"][0]["steps"]) == module.FEWEST_POINTS
 
 
+def test_runs_with_equal_values_have_one_rank() -> None:
+    runs = [a_row(str(seed), value, keys={"seed": seed}) for seed, value in enumerate((0.9, 0.7, 0.7, 0.5))]
+    runs.append(a_row("failed", status="failed", why="the loss is nan", keys={"seed": 9}))
+    assert [run["rank"] for run in content_of(*runs)["boards"][0]["runs"]] == [1, 2, 2, 4, None]
+
+
 def test_matrices_and_texts_are_those_of_the_best_runs(monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "DETAILED", 2)
     confusion = Confusion(["x", "y"], [[1, 2], [3, 4]])

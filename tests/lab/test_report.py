@@ -639,6 +639,24 @@ def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_
     assert len(traces(found.page, "heat")) == 0  # one key alone, the seed
 
 
+def test_the_headers_of_wide_tables_are_above_their_cells(browser: Any, tmp_path: Path) -> None:
+    for seed, model in ((1, "mine.net.GRUNet"), (2, "mine.net.attention.LongTransformer")):
+        keys = [f"model._target_={model}", f"model.num_layers={seed}", f"module.loss._target_=losses.loss_{seed}"]
+        keys += [f"optimizer.lr={seed}e-3", f"optimizer.weight_decay={seed}e-2", f"trainer.max_steps={10 * seed}"]
+        name = f"{model}_num_layers-{seed}_lr-0.00{seed}_weight_decay-0.0{seed}"
+        make_run(tmp_path / "logs", name, *keys, seed=seed, model=f"m{seed}", dropout=0.1 * seed)
+    page = reported(browser, tmp_path, "logs", width=1300).page
+    for table in ("groups", "runs"):
+        container = page.locator(".dt-container", has=page.locator(f"#{table}"))
+        headers, cells = (
+            container.locator(part).evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().x)")
+            for part in (".dt-scroll-head tr:first-child > *", ".dt-scroll-body tbody tr:first-child > *")
+        )
+        assert headers == pytest.approx(cells, abs=1)
+    (header,) = page.locator("#runs_wrapper .dt-scroll-head .dt-column-title", has_text=re.compile("^model$")).all()
+    assert header.bounding_box()["height"] < 30, "no word is broken"
+
+
 def test_a_page_without_a_readable_run_says_why(browser: Any, tmp_path: Path) -> None:
     make_run(tmp_path, "a")
     (tmp_path / "a" / "metrics.json").write_text("{")

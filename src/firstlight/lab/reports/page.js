@@ -724,7 +724,8 @@ function drawConfusion() {
       text: counts.map((row, r) => row.map((count, c) => `${count.toLocaleString("en")}<br>${Math.round(100 * shares[r][c])}%`)),
       texttemplate: classes.length <= 10 ? "%{text}" : undefined,
       hovertemplate: "%{text}<extra></extra>",
-      colorscale: [[0, colourOf("paper")], [1, colourOf("accent")]],
+      textfont: { color: colourOf("ink") },
+      colorscale: [[0, colourOf("paper")], [1, colourOf("cell")]],
       xgap: 1,
       ygap: 1,
       colorbar: { title: { text: "share of the true class", side: "right" }, tickformat: ".0%", thickness: 12 },
@@ -735,7 +736,7 @@ function drawConfusion() {
     const title = [...lines(named(run)), ...(value == null ? [] : [`${board.metric} ${number(value)}`])].map((line) => short(line));
     if (board.isSample) title.push(report.sampleMark);
     const drawnLayout = layout("", "predicted", "true", { ...more, height: 400 + 17 * title.length, margin: { l: 64, r: 16, t: 30 + 17 * title.length, b: 56 } });
-    drawnLayout.title = { ...titled(""), text: title.map(plain).join("<br>"), font: { size: 13 } };
+    drawnLayout.title = { ...titled(""), y: 1, yanchor: "top", pad: { t: 8 }, text: title.map(plain).join("<br>"), font: { size: 13 } };
     Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
     drawn.on("plotly_click", ({ points: [{ x, y }] }) => showCell(run, y, x));
   }

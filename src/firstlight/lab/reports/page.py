@@ -92,6 +92,10 @@ def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction, load:
 
 
 def _board(board: Board, most: int, load: SavedPredictions) -> dict[str, Any]:
+    ranks: dict[float, int] = {}  # of the values; runs with equal values have one rank
+    for place, run in enumerate(board.runs, start=1):
+        if not reason(run, board.metric):
+            ranks.setdefault(run.metrics[str(board.metric)], place)
     group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
     return {
         "name": board.name,
@@ -106,7 +110,8 @@ def _board(board: Board, most: int, load: SavedPredictions) -> dict[str, Any]:
         "front": None if board.front is None else _front(board, board.front),
         "groups": [_group(group, row, board) for group, row in zip(board.groups, rows_of(board), strict=True)],
         "runs": [
-            _run(run, board, place, group_of[id(run)], most, load) for place, run in enumerate(board.runs, start=1)
+            _run(run, board, ranks, place, group_of[id(run)], most, load)
+            for place, run in enumerate(board.runs, start=1)
         ],
     }
 
@@ -140,13 +145,15 @@ def _group(group: Group, row: Sequence[Cell], board: Board) -> dict[str, Any]:
     }
 
 
-def _run(run: Run, board: Board, place: int, group: int, most: int, load: SavedPredictions) -> dict[str, Any]:
+def _run(
+    run: Run, board: Board, ranks: dict[float, int], place: int, group: int, most: int, load: SavedPredictions
+) -> dict[str, Any]:
     why = reason(run, board.metric)
     compute, compute_from = run.compute or (None, None)
     matrix = run.confusion if place <= DETAILED else None
     predictions = load(run) if matrix and len(matrix.classes) == 2 else None
     return {
-        "rank": None if why else place,
+        "rank": None if why else ranks[run.metrics[str(board.metric)]],
         "label": label_of(run, board),
         "folder": run.folder,
         "group": group,
