@@ -736,7 +736,7 @@ function drawConfusion() {
     const title = [...lines(named(run)), ...(value == null ? [] : [`${board.metric} ${number(value)}`])].map((line) => short(line));
     if (board.isSample) title.push(report.sampleMark);
     const drawnLayout = layout("", "predicted", "true", { ...more, height: 400 + 17 * title.length, margin: { l: 64, r: 16, t: 30 + 17 * title.length, b: 56 } });
-    drawnLayout.title = { ...titled(""), y: 1, yanchor: "top", pad: { t: 8 }, text: title.map(plain).join("<br>"), font: { size: 13 } };
+    drawnLayout.title = { ...titled(""), y: 1, yanchor: "top", pad: { t: 18 }, text: title.map(plain).join("<br>"), font: { size: 13 } };
     Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
     drawn.on("plotly_click", ({ points: [{ x, y }] }) => showCell(run, y, x));
   }
