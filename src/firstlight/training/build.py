@@ -28,6 +28,7 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.config.schema import DistillationOptions
+from firstlight.data.batches import batches_per_epoch
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
@@ -98,7 +99,8 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     columns = columns_of_choices(data, task, kind)
     for logger in loggers:
         logger.log_hyperparams({**values, **columns})
-    trainer = build_trainer(config, epochs, build_callbacks(config, kind), loggers, metadata)
+    every = epochs_between_validations(config, data, epochs)
+    trainer = build_trainer(config, epochs, every, build_callbacks(config, kind), loggers, metadata)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(kind, data, module, trainer, history, teacher)
@@ -290,13 +292,31 @@ def number_of_epochs(config: DictConfig, data: TableData) -> int:
     return max(config.epochs, math.ceil(config.min_steps / max(steps, 1)))
 
 
+def epochs_between_validations(config: DictConfig, data: TableData, epochs: int) -> int | None:
+    """Return trainer.check_val_every_n_epoch for a number of epochs. None: the interval counts across epochs."""
+    trainer = config.trainer
+    if trainer.check_val_every_n_epoch != 1:
+        return trainer.check_val_every_n_epoch
+    interval = trainer.val_check_interval
+    num_batches = batches_per_epoch(len(data.train_dataloader()), trainer.limit_train_batches)
+    if isinstance(interval, int) and interval > num_batches:
+        return None
+    is_longer = trainer.max_epochs is None and epochs > config.epochs
+    return epochs // config.epochs if is_longer else 1  # as many validations as config.epochs would have
+
+
 def build_trainer(
-    config: DictConfig, epochs: int, callbacks: list[Callback], loggers: list[Logger], metadata: dict[str, Any]
+    config: DictConfig,
+    epochs: int,
+    every: int | None,
+    callbacks: list[Callback],
+    loggers: list[Logger],
+    metadata: dict[str, Any],
 ) -> Trainer:
-    """Return Lightning's Trainer for a number of epochs. It replaces a checkpoint only by a complete one."""
-    every = config.trainer.check_val_every_n_epoch
-    if every == 1 and config.trainer.max_epochs is None and epochs > config.epochs:
-        every = epochs // config.epochs  # as many validations as config.epochs would have
+    """Return Lightning's Trainer. It replaces a checkpoint only by a complete one.
+
+    epochs: the number of epochs, or -1; every: that between two validations, or None.
+    """
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,

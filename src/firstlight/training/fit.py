@@ -148,9 +148,10 @@ def _train(
     except MisconfigurationException as error:
         raise UserError(f"trainer: {error}") from error
     except ValueError as error:
-        if "`val_check_interval`" not in str(error):  # more than an epoch has batches
+        if "`val_check_interval`" not in str(error):
             raise
-        raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
+        problem = f"trainer.val_check_interval={config.trainer.val_check_interval} is more than an epoch has batches"
+        raise UserError(f"{problem}; set trainer.check_val_every_n_epoch=null") from error
     finally:
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
