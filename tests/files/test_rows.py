@@ -182,7 +182,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch)
         (2, {"text": "Good.", "label": "4"}),
         (4, {"text": "NA", "label": "0"}),
     ]
-    with pytest.raises(UserError, match=r"r.xlsx:2: the column 'body' does not exist; the columns are text, label"):
+    with pytest.raises(UserError, match=r"r.xlsx:1: the column 'body' does not exist; the columns are text, label"):
         values(path, "body")
     with pytest.raises(UserError, match=r"r.xlsx: the file is a spreadsheet; save it as text"):
         next(read_text(path))
@@ -204,6 +204,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch)
         ("r.txt", b"one\ntwo\ncaf\xe9\n", "r.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("r.csv", b'text,label\n"a\nb\xff",1\n', "r.csv:3: byte 0xff is not UTF-8"),
         ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', "r.jsonl:2: byte 0xc3 is not UTF-8"),
+        ("r.txt", "%PDF-1.7\n%\n", "r.txt: the file is a PDF, not text; export it as text or CSV, and name that file"),
         ("r.csv", "text\na\nb\0c\n", "r.csv:3: the line contains a NUL byte; save the file as UTF-8"),
         ("r.jsonl", '{"a": 1}\n{"a": 2\n', r"r.jsonl:2: .* \(.* column .*\); write one object per line"),
         (
@@ -232,7 +233,7 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "line"), [("r.csv", ":2"), ("r.jsonl", ":1")])
+@pytest.mark.parametrize(("name", "line"), [("r.csv", ":1"), ("r.jsonl", ":1")])
 def test_a_missing_column_is_named_with_those_there_are(name, line, tmp_path):
     write(tmp_path / name, REVIEWS)
     with pytest.raises(UserError, match=f"{name}{line}: the column 'body' does not exist; .* are id, text, label"):
@@ -244,7 +245,7 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
     names = [f"c{number}" for number in range(100_003)]
     path = make("wide.csv", f"text,{','.join(names)}\ngood{',7' * len(names)}\n")
     assert values(path, "text", names[-1]) == [{"text": "good", names[-1]: "7"}]
-    with pytest.raises(UserError, match=r"wide.csv:2: the column 'body' does not exist; .* and 99,984 more"):
+    with pytest.raises(UserError, match=r"wide.csv:1: the column 'body' does not exist; .* and 99,984 more"):
         values(path, "body")
 
 

@@ -105,9 +105,18 @@ def test_standard_input_that_cannot_be_read_is_one_line() -> None:
         list(rows_of(io.BytesIO(b"one\n\xff\n"), "utf-8"))
 
 
-def test_texts_without_a_run_are_answered_with_the_run_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["predict", "--text", "It works."])
-    with pytest.raises(UserError, match=r"RUN is missing; name a run .* latest --text 'It works.'$"), kept():
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text", "It works."], r"RUN is missing; name a run .* latest --text 'It works.'$"),
+        (["latest", "It works."], r"It works.: a text follows --text; write .* latest --text 'It works.'$"),
+    ],
+)
+def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["predict", *arguments])
+    with pytest.raises(UserError, match=message), kept():
         predict.main()
 
 

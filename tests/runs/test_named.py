@@ -68,7 +68,8 @@ def test_a_command_finds_the_run_that_it_can_use(
 @pytest.mark.parametrize(
     ("command", "name", "message"),
     [
-        ("generate", "latest:stars", "no trained run of a generator {below} has task=stars; there are runs of names"),
+        ("generate", "latest:strs", "no trained run of a generator {below} has task=strs; there are runs of names"),
+        ("generate", "latest:stars", "{logs}/stars/runs/now is a classifier; use `"),
         ("evaluate", "latest:stras", "no trained run {below} has task=stras; there are runs of names, shakespeare, "),
         ("generate", "best:val/loss", "runs of 2 tasks have this metric; write best:val/loss:names or "),
         ("evaluate", "best:val/loss:stras", "no trained run {below} has task=stras; there are runs of names, "),
@@ -82,7 +83,7 @@ def test_a_command_finds_the_run_that_it_can_use(
 def test_a_name_without_a_run_says_what_to_write(command: str, name: str, message: str, logs: Path) -> None:
     with pytest.raises(UserError) as caught:
         run_for(command, name, logs)
-    assert str(caught.value).startswith(f"{name}: {message.format(below=f'below {logs}')}")
+    assert str(caught.value).startswith(f"{name}: {message.format(below=f'below {logs}', logs=logs)}")
 
 
 def test_a_task_of_one_run_needs_no_name_for_the_best(logs: Path) -> None:

@@ -253,12 +253,13 @@ class ReviewData(TextRows):
             if sentence:
                 log.warning("%s: %s", self.source.where, sentence)
         for split in ("train", "validation"):
-            if len(self.rows(split)) == 0:
-                remedy = "" if split in self.source.splits else ", or set a larger data.validation_fraction"
-                raise UserError(
-                    f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}; add rows "
-                    f"with these labels{remedy}"
-                )
+            if len(self.rows(split)):
+                continue
+            if split not in self.source.splits:
+                problem = f"{self.source.where}: {len(self.rows('train'))} rows are too few for a {split} split"
+                raise UserError(f"{problem}; add rows, or set a larger data.validation_fraction")
+            problem = f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}"
+            raise UserError(f"{problem}; add rows with these labels")
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:
             only = self.class_names[int(present[0])]

@@ -68,6 +68,9 @@ class PredictOptions(RunOptions):
 
 def main() -> None:
     """Parse the command line and predict."""
+    if len(typed := sys.argv[1:3]) == 2 and not any(each.startswith("-") or "=" in each for each in typed):
+        command = f"{invocation('predict')} {shlex.quote(typed[0])} --text {shlex.quote(typed[1])}"
+        raise UserError(f"{typed[1]}: a text follows --text; write {command}")
     options = parse(PredictOptions, "predict")
     if not options.text and any(each.partition("=")[0] == "--text" for each in sys.argv[1:]):  # RUN took the text
         command = f"{invocation('predict')} latest --text {shlex.quote(options.run)}"

@@ -31,6 +31,13 @@ UTF_8 = "utf-8"
 MOST_UNPACKED = 200  # bytes for each byte of a packed file of more than SMALL bytes
 NO_LOOK_ALIKE = "; check the name"
 SMALL = 2**26  # bytes without compression
+NO_TEXT = {  # the first bytes of files that are no text
+    b"%PDF-": "a PDF",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"PK\x03\x04": "a document or an archive",
+    b"\xd0\xcf\x11\xe0": "a document",
+}
 
 
 def read_text(path: Path, encoding: str = UTF_8) -> Iterator[str]:
@@ -117,6 +124,9 @@ def lines_of(file: IO[bytes], name: object, encoding: str = UTF_8) -> Iterator[t
     """
     lines: Iterator[bytes] = iter(partial(file.readline, LONGEST_LINE), b"")
     first = next(lines, b"")
+    for beginning, what in NO_TEXT.items():
+        if first.startswith(beginning):
+            raise UserError(f"{name}: the file is {what}, not text; export it as text or CSV, and name that file")
     if first.startswith(codecs.BOM_UTF8):
         say_once(f"{name}: read as UTF-8, because it begins with a byte-order mark")
         encoding = UTF_8

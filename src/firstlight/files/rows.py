@@ -71,9 +71,10 @@ def read_rows(path: Path, columns: Sequence[str] = (), layout: Layout = Layout()
 
 def _with_columns(path: Path, rows: Iterator[Row], columns: Sequence[str]) -> Iterator[Row]:
     """Yield the rows with some columns, or with all. Raises UserError for a missing column, and without rows."""
+    has_header = ending_of(path) in (".csv", ".tsv", EXCEL)
     row = None
     for row in rows:
-        check_columns(columns, row.values, f"{path}:{row.line}")
+        check_columns(columns, row.values, f"{path}:{1 if has_header else row.line}")
         yield Row(row.line, {column: row.values[column] for column in columns}) if columns else row
     if row is None:
         problem = "has no rows" if path.stat().st_size else "is empty"

@@ -94,12 +94,24 @@ def run_for(command: str, name: str, log_dir: Path) -> RunFolder:
     """
     kinds = [kind for kind in KINDS.values() if kind.command == command] or list(KINDS.values())
 
+    of_others: list[tuple[RunFolder, Kind]] = []
+
     def can_use(run: RunFolder) -> bool:
-        return has_checkpoint(run) and kind_of_run(run) in (*kinds, None)
+        kind = kind_of_run(run) if has_checkpoint(run) else None
+        if kind is not None and kind not in kinds:
+            of_others.append((run, kind))
+        return has_checkpoint(run) and kind in (*kinds, None)
 
     nouns = " or ".join(kind.noun for kind in kinds).replace(" or ", ", ", len(kinds) - 2)
     wanted = TRAINED if len(kinds) == len(KINDS) else f"{TRAINED} of a {nouns}"
-    run = find_run(name, log_dir, can_use, wanted)
+    try:
+        run = find_run(name, log_dir, can_use, wanted)
+    except UserError:
+        for other, kind in of_others:
+            if task_of(other) == name.partition(":")[2]:
+                problem = f"{name}: {other.path} is a {kind.noun}"
+                raise UserError(f"{problem}; use `{invocation(kind.command)}`, or name another run") from None
+        raise
     if is_searched(name):
         note(f"{name} is {run.path} (task={task_of(run)})")
     return run
