@@ -95,6 +95,8 @@ def explain(error: Exception) -> str:
 def _not_parsed(argument: str) -> str:
     """Return the message for an argument that is not `key=value` in Hydra's grammar."""
     key, is_given, value = argument.partition("=")
+    if value.endswith(","):
+        return f"{argument}: a value must not end with a comma; write {key}={value.rstrip(',')}"
     if is_given:
         return (
             f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
@@ -102,7 +104,8 @@ def _not_parsed(argument: str) -> str:
         )
     known = known_keys()
     if key in known:
-        return f"{argument}: a value is missing; write {key}=…"
+        spaces = ", without spaces around the equals sign" if "=" in sys.argv else ""
+        return f"{argument}: a value is missing; write {key}=…{spaces}"
     candidates = choices_named(key) or [f"{name}=…" for name in nearest_keys(key, known)]
     if Path(argument).is_file():
         candidates = [quoted_option("data.path", argument)]
@@ -123,7 +126,8 @@ def _wrong_value(error: OmegaConfBaseException) -> str:
     if isinstance(error.value, list | dict):
         typed = next((each.partition("=")[2] for each in sys.argv[1:] if key_of(each) == key), str(value))
         return f"{key}={typed}: the value must not be a list; to give a text, write {quoted_option(key, typed)}"
-    return f"{key}={value}: {_sentence(error)}"
+    remedy = f"; write an integer, as in {key}=3" if "could not be converted to Integer" in str(error) else ""
+    return f"{key}={value}: {_sentence(error)}{remedy}"
 
 
 def _sentence(error: OmegaConfBaseException) -> str:

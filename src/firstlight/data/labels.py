@@ -78,6 +78,9 @@ def reader_of(
         return LabelReader(column, STARS, numbers, lowest, expected)
     if names is None:
         names = sorted(found, key=_numbers_first)
+        if len(names) == 1:
+            problem = f"data.label_column={column}: every row has the label {names[0]!r}"
+            raise UserError(f"{problem}; add rows of another class, or name another column")
         if not 2 <= len(names) <= MOST_CLASSES:
             allowed = f"2 to {MOST_CLASSES} distinct values"
             raise UserError(f"data.label_column={column} must have {allowed}, not {len(names)}; change it")
