@@ -43,10 +43,13 @@ test: $(INSTALLED)  ## Run the tests that are not marked slow
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=10
 
 test-all: $(INSTALLED)  ## Run all tests, with a new process for each script: many minutes more
-	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=10 -m 'not faults'
+	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=10 -m 'not faults and not clusters'
 
 faults: $(INSTALLED)  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults
+
+test-clusters: $(INSTALLED)  ## Run sweeps on a Slurm and a Ray of two nodes that the tests start on this machine: minutes
+	$(BIN)/python -m pytest -q -m clusters tests/clusters --durations=0
 
 lint: $(INSTALLED)  ## Check style, types and the direction of the imports
 	$(BIN)/ruff check .

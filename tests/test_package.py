@@ -55,8 +55,8 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -
         "firstlight/lab/playground/page.js",
     } <= held
     assert {"firstlight/project_template/gitignore.template", "firstlight/data/samples/pairs/train.jsonl.bz2"} <= held
-    assert "hydra_plugins/resuming_sweeper.py" in held
-    assert "hydra_plugins/own_settings.py" in held
+    assert "hydra_plugins/firstlight_sweeper.py" in held
+    assert "hydra_plugins/firstlight_launchers.py" in held
 
 
 def test_no_run_and_no_encoded_data_is_in_git() -> None:

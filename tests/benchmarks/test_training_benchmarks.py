@@ -24,7 +24,7 @@ from tests_support import ROOT, Done, Scripts
 HERE = Path(__file__).parent
 GENERATOR = ["task=shakespeare", "model.dim=12", "model.num_heads=3", "context_length=7", "data.source=sample"]
 THREADS = 3
-VARIANTS = ["eager", "bfloat16", "data on the host"]
+VARIANTS = ["eager", "bfloat16"]
 COMMANDS = {
     "train": ["trainer.max_steps=2", "trainer.limit_val_batches=0", "test=false"],
     "loop": ["--pairs", "2", "--steps", "3"],

@@ -38,7 +38,7 @@ from firstlight.sweeps import launchers
 from firstlight.sweeps.jobs import Job, refuse_search_options
 from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
-from firstlight.training.resume import refuse_folder, resumed
+from firstlight.training.resume import refuse_folder, resume_own, resumed
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
 SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
@@ -223,6 +223,8 @@ def train_job(config: DictConfig) -> float | None:
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
     with explained(), own_output(folder):  # the terminal shows the table of the sweep
+        if record := resume_own(config, folder):
+            return record["metrics"].get(config.optimized_metric)
         refuse_folder(config, folder)
         if launchers.is_parallel(hydra_config):
             launchers.use_share(config, hydra_config)

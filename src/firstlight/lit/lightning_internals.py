@@ -4,10 +4,12 @@ A new version of Lightning may change them. Then tests/lit/test_lightning_intern
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 from lightning.pytorch import Trainer
+from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher
 
 
@@ -32,3 +34,12 @@ def at_the_death_of_a_rank(act: Callable[[], None]) -> None:
     Lightning would kill this process within 5 s, before it can record why.
     """
     _ChildProcessObserver._terminate_all = lambda _: act()  # type: ignore
+
+
+class NoProfiler(PassThroughProfiler):
+    """A profiler without any work, since Lightning calls it a hundred times in each step."""
+
+    _nothing = nullcontext()
+
+    def profile(self, action_name: str) -> Any:  # noqa: ARG002
+        return self._nothing

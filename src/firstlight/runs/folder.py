@@ -22,6 +22,7 @@ WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B 
 SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
 SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free
+ENDED = ("finished", "pruned")  # the statuses of a run that is not trained again
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
 MOST_BYTES_OF_A_RECORD = 2**24
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")

@@ -12,9 +12,9 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
-from firstlight.runs.folder import SWEEP_FILE, locked, refuse_links
+from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
-from firstlight.sweeps.launchers import check_gpus, end_workers, is_one_by_one, plan_of
+from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
 from firstlight.sweeps.screen import OUTPUT
 
@@ -35,6 +35,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     if config.dry_run:
         show_plan(jobs, plan_of(config, len(jobs)))
         return
+    check_launcher(config)
     remaining = [job for job in jobs if not job.has_ended]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
     plan = plan_of(config, len(remaining))
@@ -92,7 +93,9 @@ class Runner:
         if not batch:
             return
         try:
-            results = self.launcher.launch([job.command() for job in batch], initial_job_idx=first_number)
+            results = self.launcher.launch([job.overrides for job in batch], initial_job_idx=first_number)
+        except UserError:  # a mistake in the options of the launcher, before the first job
+            raise
         except Exception as error:  # noqa: BLE001  (the launcher lost a job: a worker was killed, or a limit was reached)
             failed: list[tuple[Job, Any]] = [(job, error) for job in batch if not job.has_ended]
         else:  # the property return_value would raise the error
@@ -103,17 +106,8 @@ class Runner:
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Log and store the reason of a failure, also in the job's folder if the job could not write it."""
-        self.errors[job.folder.path] = reason = explained(error)
-        output = job.folder.path / OUTPUT
-        job.folder.path.mkdir(parents=True, exist_ok=True)
-        if not isinstance(error, UserError | RunError):
-            with output.open("a", encoding="utf-8") as file:
-                traceback.print_exception(error, file=file)
-            reason = f"{reason}; the traceback is in {output}"
+        self.errors[job.folder.path] = reason = record_failure(job.folder, error)
         log.error("%s failed: %s", job.name, reason)
-        record = job.record()
-        if record.get("status") == "running" and not job.folder.is_locked():  # its process could not write the reason
-            job.folder.write(record | {"status": "failed", "reason": explained(error)})
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""
@@ -122,6 +116,20 @@ class Runner:
                 f"{len(self.errors)} of {num_jobs} jobs failed, the first in {next(iter(self.errors))}: "
                 f"{next(iter(self.errors.values()))}; {remedy}"
             )
+
+
+def record_failure(folder: RunFolder, error: Any) -> str:
+    """Store the reason of a failure in the folder of a job, where the job could not do it itself. Return the reason."""
+    reason, output = explained(error), folder.path / OUTPUT
+    record = folder.read() if folder.is_run() else {}
+    if record.get("status") == "running" and not folder.is_locked():
+        folder.write(record | {"status": "failed", "reason": reason})
+    if isinstance(error, UserError | RunError):
+        return reason
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with output.open("a", encoding="utf-8") as file:
+        traceback.print_exception(error, file=file)
+    return f"{reason}; the traceback is in {output}"
 
 
 def explained(error: Exception) -> str:

@@ -20,13 +20,12 @@ from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
-from firstlight.runs.folder import RunFolder, lower_is_better
+from firstlight.runs.folder import ENDED, RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
 from firstlight.runs.trials import is_chosen
 from firstlight.spelling import quoted
 
 LONGEST_NAME = 120  # characters of the name of a job's folder
-ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
 FIXED_AT_THE_END = ("train", "test", "optimized_metric")  # of a finished run, besides its identity
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name of a sweep
 LONGEST_SUBJECTS, LONGEST_KEYS = 30, 40  # characters
@@ -61,12 +60,6 @@ class Job:
     @property
     def has_ended(self) -> bool:
         return self.status in ENDED
-
-    def command(self) -> list[str]:
-        """Return the overrides that start the job, or resume it if it has begun."""
-        if not self.record():
-            return list(self.overrides)
-        return [*self.overrides, f"resume={quoted(str(self.folder.path.absolute()))}"]
 
     @property
     def data_key(self) -> str:
@@ -211,7 +204,7 @@ def refuse_processes(config: DictConfig) -> None:
         return
     raise UserError(
         f"trainer.strategy={strategy} would start the complete sweep again in each process; use trainer=ddp_sim or "
-        f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
+        f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=slurm with "
         f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
     )
 

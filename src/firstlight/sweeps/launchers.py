@@ -14,7 +14,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
-PARALLEL = "hydra_plugins.several_jobs.SeveralJobs"
+PARALLEL = "hydra_plugins.firstlight_launchers.SeveralJobs"
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
@@ -72,6 +72,20 @@ def threads_of_jobs(config: DictConfig) -> int | None:
 def plan_of(config: DictConfig, num_jobs: int) -> str:
     """Return how many of some jobs run at a time, in words; "" if they do not run in parallel on this machine."""
     return f"{min(num_jobs, jobs_at_a_time(config))} at a time" if is_parallel(config.hydra) else ""
+
+
+def check_launcher(config: DictConfig) -> None:
+    """Raise UserError if the jobs are to run on a cluster that does not exist or cannot run them."""
+    launcher = config.hydra.launcher
+    match str(launcher.get("_target_")):
+        case "hydra_plugins.firstlight_launchers.SlurmJobs":
+            from firstlight.sweeps.slurm import check_partition
+
+            check_partition(launcher.partition)
+        case "hydra_plugins.firstlight_launchers.RayJobs":
+            from firstlight.sweeps.on_ray import check_cluster
+
+            check_cluster(launcher)
 
 
 def check_gpus(config: DictConfig) -> None:

@@ -23,8 +23,8 @@ from firstlight.config.checks import is_number
 from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
-from firstlight.runs.folder import SAMPLE_NOTE, is_of_sample, read_history
-from firstlight.sweeps.jobs import ENDED, Job
+from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, read_history
+from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.screen import OUTPUT, live_table
 from firstlight.terminal_text import say
 

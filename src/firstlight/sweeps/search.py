@@ -13,7 +13,7 @@ from firstlight.invocation import install_command
 from firstlight.runs.trials import OBJECTIVES, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
-from firstlight.sweeps.launchers import is_one_by_one, jobs_at_a_time, plan_of
+from firstlight.sweeps.launchers import check_launcher, is_one_by_one, jobs_at_a_time, plan_of
 from firstlight.sweeps.progress import Progress
 from firstlight.terminal_text import say
 
@@ -45,6 +45,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     if config.dry_run:
         space.show(n_trials)
         return
+    check_launcher(config)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, make_sampler, pruner)
 

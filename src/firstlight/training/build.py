@@ -4,7 +4,6 @@ import inspect
 import logging
 import math
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import Checkpoint, ProgressBar
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.profilers import PassThroughProfiler
+from lightning.pytorch.plugins.environments import SLURMEnvironment
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 from torchmetrics import Metric, MetricCollection
@@ -39,6 +38,7 @@ from firstlight.kind.run import Run
 from firstlight.kind.teachers import check_teacher, fingerprint_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.distillation import Distillation, NetworkTeacher
+from firstlight.lit.lightning_internals import NoProfiler
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
@@ -313,10 +313,8 @@ def build_trainer(
     loggers: list[Logger],
     metadata: dict[str, Any],
 ) -> Trainer:
-    """Return Lightning's Trainer. It replaces a checkpoint only by a complete one.
-
-    epochs: the number of epochs, or -1; every: that between two validations, or None.
-    """
+    """Return Lightning's Trainer for a number of epochs, or -1; every: those between two validations, or None."""
+    on_slurm = SLURMEnvironment.detect()
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,
@@ -325,20 +323,12 @@ def build_trainer(
         check_val_every_n_epoch=every,
         callbacks=callbacks,
         logger=loggers,
-        plugins=[AtomicCheckpointIO(metadata)],
+        # Lightning's own requeue would save in the middle of a step; `hydra/launcher=slurm` requeues.
+        plugins=[AtomicCheckpointIO(metadata), *([SLURMEnvironment(auto_requeue=False)] if on_slurm else [])],
         enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
         enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
         _convert_="all",
     )
-
-
-class NoProfiler(PassThroughProfiler):
-    """A profiler without any work, since Lightning calls it a hundred times in each step."""
-
-    _nothing = nullcontext()
-
-    def profile(self, action_name: str) -> Any:  # noqa: ARG002
-        return self._nothing
 
 
 def quieten() -> None:

@@ -5,6 +5,8 @@ import os
 import sys
 from operator import attrgetter
 from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -12,7 +14,7 @@ from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
-from firstlight.runs.folder import RunFolder, refuse_links
+from firstlight.runs.folder import ENDED, RunFolder, refuse_links
 from firstlight.runs.identity import refuse_other_config, run_key
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, value_of
@@ -22,6 +24,7 @@ from firstlight.terminal_text import say
 log = logging.getLogger(__name__)
 
 UNFINISHED = ("running", "interrupted", "failed")
+SECONDS_FOR_OTHERS = 20  # until an earlier process of a job, which a cluster has ended, has written its last checkpoint
 LIMITS = "trainer.max_epochs or trainer.max_steps"
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 
@@ -114,6 +117,27 @@ def _is_unfinished(folder: RunFolder) -> bool:
     except UserError as error:  # a damaged folder does not prevent a training
         log.warning("resume= ignores %s", error)
         return False
+
+
+def resume_own(config: DictConfig, path: Path) -> dict[str, Any] | None:
+    """Let a job of a sweep resume the run in its folder, which an earlier process of the same job has begun.
+
+    A cluster starts a job again that it has interrupted, and so does the same command of a sweep. Returns the record of
+    a run that has ended already, else None.
+    """
+    folder = RunFolder(path)
+    if config.resume is not None or not folder.is_run():
+        return None
+    end = monotonic() + SECONDS_FOR_OTHERS
+    while folder.is_locked() and not is_further_process() and monotonic() < end:
+        sleep(0.1)
+    record = folder.read()
+    if record.get("run_key") != run_key(config):  # which refuse_folder reports
+        return None
+    if record.get("status") in ENDED:
+        return record
+    config.resume = str(path.absolute())
+    return None
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:

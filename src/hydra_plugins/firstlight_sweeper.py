@@ -1,14 +1,18 @@
-"""The plugin `hydra/sweeper=resuming`. Hydra finds plugins only in this package; sweeps/grid.py does the work."""
+"""The sweeper, and the search path of the user's folders of settings. Hydra finds plugins only in this package."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+PROVIDER = "own settings"
 
 
 @dataclass
@@ -22,7 +26,7 @@ class ResumingSweeperConfig:
     """
 
     defaults: list[Any] = field(default_factory=lambda: ["_self_", {"sampler": None}, {"pruner": None}])
-    _target_: str = "hydra_plugins.resuming_sweeper.ResumingSweeper"
+    _target_: str = "hydra_plugins.firstlight_sweeper.ResumingSweeper"
     _recursive_: bool = False
     params: dict[str, str] = field(default_factory=dict)
     n_trials: int | None = None
@@ -61,3 +65,20 @@ class ResumingSweeper(Sweeper):
         return Plugins.instance().instantiate_launcher(
             hydra_context=self.context, task_function=self.task_function, config=config
         )
+
+
+class OwnSettings(SearchPathPlugin):
+    """Adds ./conf and --config-dir to the search path, in an application that reads the settings of firstlight.
+
+    It also registers the options of the launcher of several jobs, which must replace those of Hydra's launcher.
+    """
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        from firstlight.config_files import CONFIG_DIR, own_folders  # Hydra imports every plugin at each start
+        from hydra_plugins import firstlight_launchers
+
+        mains = [each.path.removeprefix("file://") for each in search_path.get_path() if each.provider == "main"]
+        if str(CONFIG_DIR) in mains:  # the plugin is called in every Hydra application of the environment
+            for folder in reversed(own_folders()):
+                search_path.prepend(PROVIDER, f"file://{folder}", anchor=None)
+            firstlight_launchers.register()  # here, because Hydra has found all plugins

@@ -1,0 +1,102 @@
+"""Jobs of a sweep in a process that another machine starts: `python -m firstlight.commands.job FILE TASK`.
+
+The file is JSON, because a pickle would run code when it is read.
+"""
+
+from firstlight.sweeps.early_signals import RECEIVED, TIME_IS_UP, keep, stop_when_time_is_up
+
+if __name__ == "__main__":
+    keep()  # before the other imports
+
+# isort: split
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.hydra import Hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobStatus, run_job
+from hydra.types import HydraContext, RunMode
+from omegaconf import open_dict
+
+from firstlight.commands.frame import make_importable
+from firstlight.config.schema import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from firstlight.errors import Interrupted
+from firstlight.runs.folder import RunFolder
+from firstlight.sweeps.remote import error_line
+from firstlight.terminal_text import say
+
+
+def run(described: dict[str, Any], number: int) -> str | None:
+    """Run a job of a description, and return its error in a line, or None. A job that has ended is not run again.
+
+    Raises Interrupted after a signal; the job is resumed when it is run again.
+    """
+    register_schemas()
+    sys.argv[1:] = described["arguments"]  # which name the user's folders of settings
+    from firstlight.commands.train import train_job
+    from firstlight.sweeps.grid import record_failure
+
+    with hydra.initialize_config_dir(str(CONFIG_DIR), job_name=CONFIG_NAME, version_base="1.3"):
+        app: Hydra = GlobalHydra.instance().hydra  # type: ignore[assignment]  # it is initialized
+        overrides = described["jobs"][number]
+        config = app.config_loader.load_configuration(CONFIG_NAME, [*described["hydra"], *overrides], RunMode.RUN)
+        with open_dict(config):
+            config.hydra.job.id, config.hydra.job.num = f"{CONFIG_NAME}_{number}", number
+        HydraConfig.instance().set_config(config)
+        context = HydraContext(app.config_loader, Callbacks(config))
+        ended = run_job(train_job, config, "hydra.sweep.dir", "hydra.sweep.subdir", hydra_context=context)
+        if ended.status is JobStatus.COMPLETED:
+            return None
+        folder = RunFolder(Path(config.hydra.sweep.dir) / config.hydra.sweep.subdir)
+        reason = record_failure(folder, ended._return_value)  # return_value would raise it
+        say(error_line(folder.path.name, reason), to=sys.stderr)
+        return reason
+
+
+def main() -> None:
+    """Run the jobs of a task one after another. The exit code is 1 if one of them has failed."""
+    described, task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), int(sys.argv[2])
+    from firstlight.callbacks.stop_signals import signals_raise  # PyTorch and Lightning
+
+    has_failed = False
+    stop_when_time_is_up()
+    try:
+        for number in described["tasks"][task]:
+            with signals_raise():
+                if RECEIVED:
+                    raise Interrupted(RECEIVED[0])  # noqa: TRY301  (as a signal in the job does)
+                has_failed |= run(described, number) is not None
+    except Interrupted:
+        if TIME_IS_UP in RECEIVED and os.environ.get("SLURM_PROCID", "0") == "0":
+            requeue()
+        raise
+    sys.exit(int(has_failed))
+
+
+def run_on_worker(number: int, file: str, folder: str, has_gpu: bool) -> str | None:
+    """Run a job in a worker of Ray, as `run` does. folder: in which the sweep was started."""
+    os.chdir(folder)
+    if not has_gpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # which Ray leaves as it is
+    make_importable(Path.cwd())
+    return run(json.loads(Path(file).read_text(encoding="utf-8")), number)
+
+
+def requeue() -> None:
+    """Let Slurm run this process again, after a time limit."""
+    array, task = (os.environ.get(f"SLURM_ARRAY_{name}") for name in ("JOB_ID", "TASK_ID"))
+    subprocess.run(["scontrol", "requeue", f"{array}_{task}"], check=True)  # noqa: S603, S607  (Slurm's own command)
+
+
+if __name__ == "__main__":
+    from firstlight.commands import frame
+
+    frame.run(main)  # in this module, which has the signals that were received

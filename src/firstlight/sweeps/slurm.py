@@ -1,0 +1,177 @@
+"""Jobs of a sweep on Slurm: submitted as arrays, and followed by their folders and by squeue.
+
+The folder .slurm of a sweep has for each array its jobs (N.json), its script (N.sh), and its number in Slurm (N.id).
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hydra.core.utils import JobReturn, JobStatus
+from omegaconf import DictConfig
+
+from firstlight.errors import RunError, UserError
+from firstlight.files.atomic import write_atomically
+from firstlight.sweeps import remote
+from firstlight.terminal_text import say
+
+FOLDER = ".slurm"
+STATES = "states.json"  # in it: the state and the place of each job by the name of its folder
+OVER = (  # the states of a job that Slurm does not run again
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+    "TIMEOUT",
+)
+SECONDS_BETWEEN = 2.0  # between two questions to Slurm
+SECONDS_FOR_FILES = 10.0  # until a file that another node has written is seen here
+OPTIONS = {  # of sbatch, by the option of the launcher
+    "partition": "partition",
+    "timeout_min": "time",
+    "nodes": "nodes",
+    "tasks_per_node": "ntasks-per-node",
+    "cpus_per_task": "cpus-per-task",
+    "gpus_per_node": "gpus-per-node",
+}
+
+
+def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
+    """Submit the jobs that Slurm does not have already, wait for all of them, and return their results.
+
+    With hydra.launcher.wait=false the process ends after the submission. Raises RunError if Slurm refuses the jobs: it
+    runs none of them then.
+    """
+    sweep = Path(config.hydra.sweep.dir)
+    (sweep / FOLDER).mkdir(exist_ok=True)
+    states = squeue()
+    known = {name: number for name, number in submitted(sweep).items() if is_alive(states, number)}
+    if known:
+        say(f"Slurm has {len(known)} of the jobs already; they are not submitted again")
+    new = [each for each in jobs if remote.folder_of(sweep, each).path.name not in known]
+    if new:
+        array = submit(config, sweep, new)
+        say(f"Slurm job {array}: {len(new)} jobs")
+    if not config.hydra.launcher.wait:
+        say("The same command shows their progress and collects the results.")
+        sys.exit(0)
+    return follow(sweep, jobs)
+
+
+def slurm(*command: str) -> str:
+    """Return what a command of Slurm prints. Raises UserError if there is no Slurm, and RunError for its errors."""
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    except FileNotFoundError:
+        raise UserError(
+            f"hydra/launcher=slurm: {command[0]} is not installed here; start the sweep on a machine of the cluster "
+            "that submits jobs"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        raise RunError(error.stderr.strip().splitlines()[-1]) from error
+
+
+def check_partition(name: str | None) -> None:
+    """Raise UserError unless a partition, or with None the default one, accepts jobs."""
+    found = dict(line.split() for line in slurm("sinfo", "-h", "-o", "%P %a").splitlines())
+    up = [each for each, state in found.items() if state == "up"]
+    known = {each.rstrip("*") for each in up}
+    if name is None and any(each.endswith("*") for each in up):
+        return
+    if name not in known:
+        raise UserError(
+            f"hydra.launcher.partition={name or 'null'}: the partitions that accept jobs are "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+
+
+def squeue() -> dict[str, tuple[str, str]]:
+    """Return the state and the nodes of each of the user's tasks that Slurm remembers, by `<array>_<task>`."""
+    lines = (
+        line.split("|") for line in slurm("squeue", "-h", "-r", "-t", "all", "--me", "-o", "%F_%K|%T|%N").splitlines()
+    )
+    return {number: (state, nodes) for number, state, nodes in lines}
+
+
+def is_alive(states: dict[str, tuple[str, str]], number: str) -> bool:
+    return number in states and states[number][0] not in OVER
+
+
+def submitted(sweep: Path) -> dict[str, str]:
+    """Return the task of Slurm of each job, by the name of its folder, as far as they were submitted."""
+    found = {}
+    for file in sorted((sweep / FOLDER).glob("*.id"), key=lambda path: int(path.stem)):
+        described = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+        for task, numbers in enumerate(described["tasks"]):
+            for number in numbers:
+                name = remote.folder_of(sweep, described["jobs"][number]).path.name
+                found[name] = f"{file.read_text(encoding='ascii').strip()}_{task}"
+    return found
+
+
+def submit(config: DictConfig, sweep: Path, jobs: Sequence[Sequence[str]]) -> str:
+    """Submit jobs as one array, and return its number in Slurm."""
+    size = config.hydra.launcher.jobs_per_task
+    tasks = [list(range(start, min(start + size, len(jobs)))) for start in range(0, len(jobs), size)]
+    count = len(list((sweep / FOLDER).glob("*.json")))
+    file = (sweep / FOLDER / f"{count}.json").absolute()
+    write_atomically(file, remote.description(config, jobs, tasks))
+    write_atomically(file.with_suffix(".sh"), script(config.hydra.launcher, file, len(tasks)))
+    number = slurm("sbatch", "--parsable", str(file.with_suffix(".sh"))).strip().partition(";")[0]
+    write_atomically(file.with_suffix(".id"), number + "\n")
+    return number
+
+
+def script(options: DictConfig, file: Path, num_tasks: int) -> str:
+    """Return the script of an array, whose tasks run the jobs of a file."""
+    has_several = options.nodes * options.tasks_per_node > 1
+    limit = "" if options.array_parallelism is None else f"%{options.array_parallelism}"
+    given = {
+        "job-name": file.parents[1].name,
+        "array": f"0-{num_tasks - 1}{limit}",
+        "output": file.parent / "%A_%a.txt",
+        "open-mode": "append",
+        "requeue": None,
+        # To the job itself: with srun its steps get the signal, and without srun its shell, which `exec` replaces.
+        "signal": f"{'' if has_several else 'B:'}USR2@{options.signal_delay_s}",
+        **{option: options[key] for key, option in OPTIONS.items() if options[key] is not None},
+        **({} if options.mem_gb is None else {"mem": f"{round(options.mem_gb * 1024)}M"}),
+        **options.sbatch,
+    }
+    lines = [f"#SBATCH --{key}" if value is None else f"#SBATCH --{key}={value}" for key, value in given.items()]
+    command = shlex.join([*(["srun"] if has_several else []), sys.executable, "-m", remote.MODULE, str(file)])
+    return "\n".join(["#!/bin/bash", *lines, *options.setup, f'exec {command} "$SLURM_ARRAY_TASK_ID"', ""])
+
+
+def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
+    """Wait until Slurm runs none of the jobs any more, and return their results."""
+    tasks = submitted(sweep)
+    results: dict[str, JobReturn] = {}
+    gone: dict[str, float] = {}  # when a job was first seen to be over, without a result
+    named = {remote.folder_of(sweep, each).path.name: each for each in jobs}
+    while True:
+        states = squeue()
+        shown = {name: [tasks[name], *states.get(tasks[name], ("", ""))] for name in named}
+        write_atomically(sweep / FOLDER / STATES, json.dumps(shown))
+        for name in named.keys() - results.keys():
+            found = remote.result(sweep, named[name], said(sweep, name, tasks[name], shown[name][1]))
+            if found.status is JobStatus.COMPLETED:
+                results[name] = found
+            elif is_alive(states, tasks[name]):
+                gone.pop(name, None)
+            elif time.monotonic() - gone.setdefault(name, time.monotonic()) > SECONDS_FOR_FILES:
+                results[name] = found
+        if len(results) == len(named):
+            return [results[name] for name in named]
+        time.sleep(SECONDS_BETWEEN)
+
+
+def said(sweep: Path, name: str, task: str, state: str) -> str:
+    """Return why a job has not ended well, from the output of its task, or else the state of the task."""
+    output = sweep / FOLDER / f"{task}.txt"
+    begin = remote.error_line(name, "")
+    lines = output.read_text(encoding="utf-8", errors="replace").splitlines() if output.is_file() else []
+    errors = [line.removeprefix(begin) for line in lines if line.startswith(begin)]
+    where = f"Slurm ended its task {task}: {state or 'it is forgotten'}; its output is in {output}"
+    return errors[-1] if errors else where

@@ -1,0 +1,159 @@
+"""Sweeps on a real Slurm of two nodes: what happens to jobs there changes nothing in their results."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_sweep import Sweep
+from slurm_cluster import Slurm
+
+pytestmark = [pytest.mark.clusters, pytest.mark.timeout(900)]
+ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.partition=main")
+
+
+@pytest.fixture
+def on_slurm(
+    slurm: Slurm, sweep: list[str], quiet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Sweep]:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.configuration))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "src"))
+    started = Sweep(tmp_path, [*sweep, *ON_SLURM], quiet)
+    yield started
+    for parent in started.parents:
+        parent.kill()
+    slurm("scancel", "--me", "--full")
+    slurm.wait_until(lambda: not slurm("squeue", "-h").strip(), 120)
+
+
+def test_six_jobs_have_the_results_of_a_sweep_on_one_machine(on_slurm: Sweep) -> None:
+    shown = on_slurm.end(on_slurm.start("seed=1,2,3,4,5,6"))
+    assert "6 finished, 0 failed" in shown
+    on_slurm.assert_as_quiet(*range(1, 7))
+
+
+def test_a_job_that_is_preempted_twice_goes_on(on_slurm: Sweep, slurm: Slurm) -> None:
+    parent = on_slurm.start("seed=1,2")
+    for step in (50, 200):
+        on_slurm.wait_for_training(1, step)
+        slurm("sbatch", "--partition=urgent", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 1")
+        slurm.wait_until(lambda: on_slurm.record(1)["status"] == "interrupted")
+        for seed in (1, 2):
+            slurm.run_again_at_once(on_slurm.task(seed))
+    on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1, 2)
+
+
+def test_a_requeued_job_loses_no_step(on_slurm: Sweep, slurm: Slurm) -> None:
+    parent = on_slurm.start("seed=1,2")
+    on_slurm.wait_for_training(1)
+    slurm("scontrol", "requeue", on_slurm.task(1))
+    slurm.wait_until(lambda: on_slurm.record(1)["status"] == "interrupted")
+    assert on_slurm.record(1)["steps"] >= on_slurm.steps(1)
+    slurm.run_again_at_once(on_slurm.task(1))
+    on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1)
+
+
+def test_a_node_that_is_lost_gives_its_job_to_another(on_slurm: Sweep, slurm: Slurm) -> None:
+    parent = on_slurm.start("seed=1,2")
+    on_slurm.wait_for_training(1)
+    task = on_slurm.task(1)
+    node = slurm("squeue", "-h", "-r", "-j", task, "-o", "%N").strip()
+    slurm.kill_node(node)
+    slurm.wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"), 120)
+    slurm.run_again_at_once(task)
+    slurm.wait_until(lambda: slurm.tasks()[task] == "RUNNING")  # before its old node is back, and told to end the job
+    slurm.start_node(node)
+    on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1, 2)
+
+
+def test_a_cancelled_job_stays_cancelled_until_the_same_command(on_slurm: Sweep, slurm: Slurm) -> None:
+    parent = on_slurm.start("seed=1,2")
+    on_slurm.wait_for_training(1)
+    slurm("scancel", task := on_slurm.task(1))
+    shown = on_slurm.end(parent, code=1)
+    assert f"Slurm ended its task {task}: CANCELLED" in shown
+    on_slurm.assert_as_quiet(2)
+    on_slurm.end(on_slurm.start("seed=1,2"))
+    on_slurm.assert_as_quiet(1, 2)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_same_command_follows_the_jobs_of_a_killed_one(on_slurm: Sweep, how: signal.Signals) -> None:
+    first = on_slurm.start("seed=1,2,3")
+    on_slurm.wait_for_training(1)
+    os.kill(first.pid, how)
+    first.communicate()
+    shown = on_slurm.end(on_slurm.start("seed=1,2,3"))
+    assert "Slurm has 3 of the jobs already" in shown
+    assert "Slurm job " not in shown, "a job was submitted twice"
+    on_slurm.assert_as_quiet(1, 2, 3)
+
+
+def test_twelve_jobs_with_a_killed_parent_preempted_jobs_and_a_lost_node(on_slurm: Sweep, slurm: Slurm) -> None:
+    seeds = "seed=" + ",".join(map(str, range(1, 13)))
+    first = on_slurm.start(seeds)
+    on_slurm.wait_for_training(1)
+    on_slurm.wait_for_training(2)
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    slurm("sbatch", "--partition=urgent", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 1")
+    slurm.wait_until(lambda: all(on_slurm.record(seed)["status"] == "interrupted" for seed in (1, 2)))
+    second = on_slurm.start(seeds)
+    on_slurm.wait_for_training(3)
+    task = on_slurm.task(3)
+    node = slurm("squeue", "-h", "-r", "-j", task, "-o", "%N").strip()
+    slurm.kill_node(node)
+    slurm.wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"), 120)
+    slurm.start_node(node)
+    assert "12 finished, 0 failed" in on_slurm.end(second)
+    on_slurm.assert_as_quiet(*range(1, 13))
+
+
+def test_a_time_limit_that_is_reached_twice(on_slurm: Sweep, slurm: Slurm) -> None:
+    parent = on_slurm.start("seed=1,2", "hydra.launcher.timeout_min=60")
+    for step in (50, 200):
+        on_slurm.wait_for_training(1, step)
+        slurm("scancel", "--signal=USR2", "--batch", task := on_slurm.task(1))  # what Slurm sends before the limit
+        slurm.wait_until(lambda: on_slurm.record(1)["status"] == "interrupted")
+        slurm.run_again_at_once(task)
+    on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1)
+
+
+def test_many_small_jobs_in_two_tasks(on_slurm: Sweep, slurm: Slurm) -> None:
+    many = ("trainer.max_steps=2", "seed=" + ",".join(map(str, range(40))), "hydra.launcher.jobs_per_task=20")
+    shown = on_slurm.end(on_slurm.start(*many))
+    assert "40 finished, 0 failed" in shown
+    array = re.search(r"Slurm job (\d+): 40 jobs", shown)
+    assert array
+    assert sorted(task for task in slurm.tasks() if task.startswith(f"{array[1]}_")) == [
+        f"{array[1]}_0",
+        f"{array[1]}_1",
+    ]
+
+
+def test_a_command_that_does_not_wait_is_collected_by_the_same_command(on_slurm: Sweep) -> None:
+    shown = on_slurm.end(on_slurm.start("seed=1,2", "hydra.launcher.wait=false"))
+    assert "Slurm job " in shown
+    assert "2 finished" in on_slurm.end(on_slurm.start("seed=1,2"))
+    on_slurm.assert_as_quiet(1, 2)
+
+
+@pytest.mark.parametrize("partition", ["closed", "nosuch"])
+def test_a_partition_without_nodes_is_refused_and_nothing_is_written(on_slurm: Sweep, partition: str) -> None:
+    shown = on_slurm.end(on_slurm.start("seed=1,2", f"hydra.launcher.partition={partition}"), code=2)
+    assert f"hydra.launcher.partition={partition}: the partitions that accept jobs are main, urgent" in shown
+    assert not on_slurm.folder.exists()
+
+
+def test_a_second_parent_is_refused_while_the_first_one_waits(on_slurm: Sweep) -> None:
+    first = on_slurm.start("seed=1,2")
+    on_slurm.wait_for_training(1)
+    assert "another process runs this sweep" in on_slurm.end(on_slurm.start("seed=1,2"), code=2)
+    on_slurm.end(first)
+    on_slurm.assert_as_quiet(1)
