@@ -111,6 +111,18 @@ def test_a_number_and_several_labels_are_learned_evaluated_and_predicted(task: s
     assert own_tasks.run_alone("explore", str(run), "--figures", "lengths", "norms").returncode == 0
 
 
+@pytest.mark.parametrize("task", ["price", "topics"])
+def test_the_doctor_examines_other_targets_and_no_loss_is_expected(task: str, own_tasks: Scripts) -> None:
+    typed = re.search(rf"^firstlight train (task={task} .*)$", OWN_TASKS, re.MULTILINE)
+    assert typed is not None
+    done = own_tasks.run_alone("train", "--doctor", *typed[1].split(), "trainer.accelerator=cpu", "threads=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {name: mark for mark, name in re.findall(r"^(ok|-|FAIL) +(\w+)", done.stdout, re.MULTILINE)}
+    assert [name for name, mark in found.items() if mark == "-"] == ["loss", "future", "cache"]
+    assert {"gradients", "batch", "padding", "memorizing", "length"} <= found.keys()
+    assert "expected at initialisation" not in done.stdout
+
+
 def test_what_a_package_does_not_have_is_one_line(own_tasks: Scripts) -> None:
     run = own_tasks.newest_run()
     for typed, message in (

@@ -1,5 +1,6 @@
 """`firstlight check` and `train --doctor`, as a user runs them."""
 
+import math
 import re
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from firstlight.commands import check
 from firstlight.commands.frame import run
+from firstlight.training.doctor import advice
 from tests_support import Scripts
 
 QUICK = ("task=names", "model=tiny", "data.source=sample", "threads=1", "trainer.accelerator=cpu")
@@ -46,12 +48,20 @@ def test_check_has_a_line_for_each_check_and_fails_with_code_1(
 def test_the_doctor_names_the_change_that_helps_and_writes_no_run(scripts: Scripts) -> None:
     done = scripts.run("train", "--doctor", *QUICK, "optimizer.lr=1e-4", "trainer.max_steps=400")
     assert done.returncode == 0
-    assert "learning rate × 3 helps most" in done.stdout
-    assert len(re.findall(r"val/loss \d+\.\d{4} after 50 steps", done.stdout)) == 4
-    assert re.search(r"^ok +memorizing", done.stdout, re.MULTILINE)
+    assert "learning rate × 50, the default helps most" in done.stdout
+    assert len(re.findall(r"val/loss \d+\.\d{4} after 50 steps", done.stdout)) == 5
+    assert re.search(r"^ok +memorizing .* of AdamW with a rate of 0.003", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok +length +400 steps, of which 40 are the warm-up", done.stdout, re.MULTILINE)
     assert not (scripts.folder / "logs" / "names").exists()
     several = scripts.run("train", "--doctor", "-m", *QUICK)
     assert (several.returncode, several.stderr.count("\n")) == (2, 1)
+
+
+def test_the_doctor_of_few_texts_names_their_number_and_a_search_without_success_a_page() -> None:
+    changes: dict[str, dict[str, float]] = {"as configured": {}, "learning rate × 3": {"optimizer.lr": 3e-3}}
+    better = advice(changes, {"as configured": 0.7, "learning rate × 3": 0.5}, 6)
+    assert better.endswith("the loss after 50 steps, of only 6 texts, is 29% lower; try optimizer.lr=0.003")
+    assert "docs/learning.md" in advice(changes, {"as configured": 0.7, "learning rate × 3": math.inf}, 60)
 
 
 def test_a_small_file_trains_the_least_number_of_steps_and_max_steps_is_enough(scripts: Scripts) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from firstlight.training.terminal import few_rows
 from tests_support import ROOT, Scripts, rendered
 
 NUMBER = r"\d+\.\d{4}"
@@ -174,3 +175,12 @@ for name in {COMMANDS}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines() == [f"{name} 2 False" for name in COMMANDS]
     assert [line.partition("latset")[0] for line in done.stderr.splitlines()] == ["error: "] * len(COMMANDS)
+
+
+def test_a_split_with_few_texts_is_noted_with_what_one_text_means() -> None:
+    rows = {"train": 48, "validation": 200, "test": 6}
+    assert few_rows({"rows": rows, "classes": ["a", "b"]}) == [
+        "test has 6 texts: one text is 17 points of accuracy (95% interval: ± 40)"
+    ]
+    assert few_rows({"rows": rows}) == ["test has 6 texts: one text is 17% of each metric"]
+    assert few_rows({"tokens": {"train": 40}}) == []

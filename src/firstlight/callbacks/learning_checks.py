@@ -16,9 +16,9 @@ from firstlight.lit.schedules import LONG_WARMUP, total_steps
 
 log = logging.getLogger(__name__)
 
-LEARNED = 0.9  # of the loss of a constant prediction: a training loss below it
 FIRST_STEPS = 20  # in which no network is expected to learn
 NO_BETTER = 0.98  # of the loss of a constant prediction, or of the first training loss
+STANDARD_ERRORS = 2  # by which an accuracy must be above that of a constant prediction
 MEMORIZING = 1.1  # times the best validation loss, while the training loss still falls
 PAGE = "docs/learning.md says what to try"
 
@@ -26,10 +26,10 @@ PAGE = "docs/learning.md says what to try"
 class LearningChecks(EvaluationCallback):
     """Warn, once each, of a training that does not learn.
 
-    The warnings concern a warm-up longer than a tenth of the training, a validation that is no better than a constant
-    prediction in the second half of the training, a validation loss that rises while the training loss falls, and a
-    training loss that has not fallen at the end. The constant prediction gives each class, or token, its share of the
-    validation targets; its loss is the entropy of these shares.
+    The warnings concern a warm-up longer than a tenth of the training, a validation that until the second half or the
+    end of the training was never better than a constant prediction, a validation loss that rises while the training
+    loss falls, and a training loss that has not fallen at the end. The constant prediction gives each class, or token,
+    its share of the validation targets; its loss is the entropy of these shares, and its accuracy the largest share.
 
     Attributes:
         chance: The loss of the constant prediction for the first complete validation, in nats. None before it.
@@ -51,6 +51,7 @@ class LearningChecks(EvaluationCallback):
         self.total_steps = 0
         self.first_loss: float | None = None
         self.best: tuple[float, float] | None = None  # the lowest validation loss, and the training loss then
+        self.accuracy = 0.0  # the highest val/accuracy, 0 if it is not logged
         self.said: list[str] = []
         self.chance: float | None = None
         self._counts = Counter[int]()
@@ -87,24 +88,41 @@ class LearningChecks(EvaluationCallback):
         loss, training = found.get("val/loss"), found.get("train/loss", float("nan"))
         if loss is None:
             return
-        step = trainer.global_step
-        has_learned = loss < NO_BETTER * self.chance or training < LEARNED * self.chance
-        if self.total_steps and step >= max(FIRST_STEPS, self.total_steps / 2) and not has_learned:
-            self._say(
-                "chance",
-                f"after {step:,} steps, val/loss {loss:.4g} is no better than {self.chance:.4g}, the loss of always "
-                "predicting the shares of the targets; try another optimizer.lr, or --doctor",
-            )
+        self.accuracy = max(self.accuracy, found.get("val/accuracy", 0.0))
         if self.best is None or loss < self.best[0]:
             self.best = (loss, training)
-        elif loss > MEMORIZING * self.best[0] and not training >= self.best[1]:  # nan: not yet logged
+        if self.total_steps and trainer.global_step >= self.total_steps / 2:
+            self._check_chance(trainer)
+        has_risen = loss > MEMORIZING * self.best[0] and not training >= self.best[1]  # nan: not yet logged
+        if has_risen and not self._is_at_chance():
             self._say(
                 "memorizing",
-                f"after {step:,} steps, val/loss has risen from {self.best[0]:.4g} to {loss:.4g} but train/loss fell; "
-                "the network memorizes its training data: try a higher dropout, a smaller model or more data",
+                f"after {trainer.global_step:,} steps, val/loss has risen from {self.best[0]:.4g} to {loss:.4g} but "
+                "train/loss fell; the network memorizes its training data: try a higher dropout, a smaller model or "
+                "more data",
+            )
+
+    def _is_at_chance(self) -> bool:
+        """Return whether neither loss nor accuracy of any validation was clearly better than a constant prediction."""
+        if self.best is None or self.chance is None:
+            return False
+        total = self._counts.total()
+        share = max(self._counts.values()) / total
+        margin = STANDARD_ERRORS * math.sqrt(share * (1 - share) / total)
+        return self.best[0] >= NO_BETTER * self.chance and self.accuracy <= share + margin
+
+    def _check_chance(self, trainer: Trainer) -> None:
+        if trainer.global_step >= FIRST_STEPS and self._is_at_chance():
+            share = max(self._counts.values()) / self._counts.total()
+            self._say(
+                "chance",
+                f"after {trainer.global_step:,} steps, validation was never better than always answering the most "
+                f"frequent class ({share:.0%} of {self._counts.total():,} targets); check the labels, try another "
+                "optimizer.lr, or --doctor",
             )
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._check_chance(trainer)
         last = trainer.callback_metrics.get("train/loss")
         if (
             last is not None
@@ -119,11 +137,12 @@ class LearningChecks(EvaluationCallback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        return {"first_loss": self.first_loss, "best": self.best, "said": self.said}
+        return {"first_loss": self.first_loss, "best": self.best, "accuracy": self.accuracy, "said": self.said}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         best = state_dict["best"]
         self.first_loss, self.said = state_dict["first_loss"], list(state_dict["said"])
+        self.accuracy = state_dict["accuracy"]
         self.best = None if best is None else (best[0], best[1])
 
     def _say(self, name: str, text: str) -> None:

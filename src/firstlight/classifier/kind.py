@@ -78,4 +78,5 @@ KIND = Kind(
     command="predict",
     example=example,
     baseline="tfidf",
+    cross_entropy=True,
 )

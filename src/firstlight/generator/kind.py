@@ -52,4 +52,5 @@ KIND = Kind(
     command="generate",
     example=lambda config: "--num-samples 3 --tokens 300 --temperature 0.8",  # noqa: ARG005
     baseline="ngrams",
+    cross_entropy=True,
 )

@@ -54,6 +54,8 @@ class Kind:
         command: The command that applies a run: `predict` or `generate`.
         example: Function that returns options of that command for a whole config, which the end of a training shows.
         baseline: The name of the baseline; None if there is none.
+        cross_entropy: Whether the loss is the cross entropy of the classes of the data, or without classes of the
+            tokens. Only for such a kind the loss that is expected at initialisation is shown.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Kind:
     command: str
     example: Callable[[DictConfig], str]
     baseline: str | None = None
+    cross_entropy: bool = False
 
     @property
     def package(self) -> str:

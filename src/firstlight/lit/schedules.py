@@ -46,6 +46,11 @@ def steps_per_epoch(trainer: Any, num_batches: int) -> int:
     return math.ceil(batches_per_epoch(num_batches, trainer.limit_train_batches) / trainer.accumulate_grad_batches)
 
 
+def warmup_of(warmup_steps: int | None, total_steps: int) -> int:
+    """Return the number of steps of a warm-up. warmup_steps: None for a tenth of all steps, at most 100."""
+    return min(100, total_steps // 10) if warmup_steps is None else warmup_steps
+
+
 def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
     """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
     return cosine(optimizer, total_steps, warmup_steps=None)
@@ -301,7 +306,7 @@ def _scheduler(
     optimizer: Optimizer, total_steps: int, warmup_steps: int | None, decay: Callable[[float], float]
 ) -> LRScheduler:
     """Return a schedule whose rate rises until step `warmup_steps` and then follows decay(progress from 0 to 1)."""
-    rising = min(100, total_steps // 10) if warmup_steps is None else min(warmup_steps, total_steps - 1)
+    rising = min(warmup_of(warmup_steps, total_steps), total_steps - 1)
 
     def factor(step: int) -> float:
         if step < rising:

@@ -29,4 +29,5 @@ KIND = Kind(
     command="predict",
     example=lambda config: '--text "It [MASK] after a week"',  # noqa: ARG005
     baseline="neighbors",
+    cross_entropy=True,
 )

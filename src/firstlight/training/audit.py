@@ -103,9 +103,22 @@ def first_rows(batch: Any, count: int) -> Any:
     return batch._replace(**changes)
 
 
+def training_loss(module: Training, batch: Any) -> Tensor:
+    """Return the loss of a training step, which returns it, or a dict with it."""
+    outputs: Any = module.training_step(batch)
+    loss: Tensor = outputs["loss"] if isinstance(outputs, dict) else outputs
+    return loss
+
+
+def _has_target_logits(module: Training) -> bool:
+    return type(module).target_logits is not Training.target_logits
+
+
 @torch.no_grad()
 def _logits(module: Training, batch: Any) -> Tensor:
-    return module.target_logits(module.network, batch).float()
+    has_them = _has_target_logits(module)
+    logits: Tensor = module.target_logits(module.network, batch) if has_them else module.network(*_inputs(batch))
+    return logits.float()
 
 
 def _difference(one: Tensor, two: Tensor) -> float:
@@ -114,8 +127,11 @@ def _difference(one: Tensor, two: Tensor) -> float:
     return float((one - two).abs().max()) / scale if one.numel() else 0.0
 
 
-def _loss(module: Training, batch: Any) -> tuple[bool, str]:
+def _loss(module: Training, batch: Any) -> tuple[bool | None, str]:
     loss = float(module.measure(batch).outputs["loss"].detach())
+    if not _has_target_logits(module):
+        text = f"loss {loss:.3f} with these weights; nothing is expected of it, as the module has no target_logits"
+        return None if math.isfinite(loss) else False, text
     expected = expected_loss(max(2, _logits(module, batch).shape[-1]), 0)  # two classes share one logit
     text = f"loss {loss:.3f} with these weights; expected at initialisation: {expected:.3f}"
     if not math.isfinite(loss):
@@ -131,8 +147,7 @@ def _gradients(module: Training, batch: Any) -> tuple[bool, str]:
     optimizer, dead = torch.optim.AdamW(trained.values(), lr=1e-3), list(trained)
     for _ in range(FIRST_STEPS):
         optimizer.zero_grad()
-        outputs: Any = module.training_step(batch)
-        outputs["loss"].backward()
+        training_loss(module, batch).backward()
         dead = [name for name in dead if (gradient := trained[name].grad) is None or not bool(gradient.any())]
         optimizer.step()
     if not dead:
@@ -187,7 +202,7 @@ def _lengthened(batch: Any, columns: int) -> Any:
 
 def _future(module: Training, batch: Any) -> tuple[bool | None, str]:
     ids = batch.token_ids
-    if batch.targets.ndim < 2:
+    if not _are_next_tokens(batch.targets, ids):
         return None, "the network predicts no next tokens"
     half = ids.shape[1] // 2
     changed = ids.clone()
@@ -198,6 +213,14 @@ def _future(module: Training, batch: Any) -> tuple[bool | None, str]:
     if _difference(one[is_before], two[is_before]) <= ALMOST:
         return True, "a token sees no later token"
     return False, "a token sees later tokens, so the training loss is too good; use a causal mask, or model.causal=true"
+
+
+def _are_next_tokens(targets: Tensor, token_ids: Tensor) -> bool:
+    """Return whether each target is the token that follows, as for a generator, and not a label of the token."""
+    if targets.shape != token_ids.shape:
+        return False
+    is_followed = targets[:, 1:] != IGNORED
+    return torch.equal(targets[:, :-1][is_followed], token_ids[:, 1:][is_followed])
 
 
 @torch.no_grad()

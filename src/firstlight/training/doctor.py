@@ -1,10 +1,12 @@
 """`train --doctor`: whether a network can learn from its data, and which change of a setting helps it."""
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import hydra
 import torch
 from hydra.utils import instantiate
 from lightning.pytorch import Trainer
@@ -12,12 +14,14 @@ from omegaconf import DictConfig, OmegaConf
 from torch.optim import AdamW
 
 from firstlight.callbacks.reseed import ReseedEveryStep
-from firstlight.data.table_data import TableData
-from firstlight.lit.schedules import LONG_WARMUP, steps_of
+from firstlight.config_files import CONFIG_NAME
+from firstlight.data.table_data import RowData, TableData
+from firstlight.lit.schedules import LONG_WARMUP, steps_of, warmup_of
 from firstlight.lit.training import Training
 from firstlight.terminal_text import say
-from firstlight.training.audit import Check, audit, first_rows
+from firstlight.training.audit import Check, audit, first_rows, training_loss
 from firstlight.training.build import build_module, new_network, number_of_epochs, prepared_data
+from firstlight.training.terminal import FEW_ROWS
 
 STEPS = 50  # of each trial
 MOST_VALIDATION = 20  # batches
@@ -36,14 +40,14 @@ def report(config: DictConfig) -> None:
     module = new_module(config, data)
     batch = next(iter(data.train_dataloader()))
     checks = [*audit(module, batch, compiled=False), memorizes(module, batch), length(config, data)]
-    changes, losses = changes_of(config), dict[str, float]()
-    for name, values in changes.items():
-        changed = copy.deepcopy(config)
-        for key, value in values.items():
-            OmegaConf.update(changed, key, value)
-        losses[name] = loss_after_steps(changed, data)
-        say(f"      {name:<20} val/loss {losses[name]:.4f} after {STEPS} steps")
-    say(f"      {advice(changes, losses)}")
+    changes = changes_of(config)
+    losses = losses_of(changes, config, data)
+    if best_of(losses) is None:
+        more = rates_of(config, {"× 10": 10, "× 100": 100})
+        changes |= more
+        losses |= losses_of(more, config, data)
+    rows = len(data.rows("validation")) if isinstance(data, RowData) else FEW_ROWS
+    say(f"      {advice(changes, losses, rows)}")
     show(checks)
 
 
@@ -68,13 +72,13 @@ def memorizes(module: Training, batch: Any) -> Check:
         for group in optimizer.param_groups:
             group["lr"] = MEMORIZING_RATE * min(1.0, (step + 1) / 20)
         optimizer.zero_grad()
-        outputs: Any = module.training_step(batch)
-        loss = outputs["loss"]
+        loss = training_loss(module, batch)
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()))
     text = (
-        f"the loss of {MEMORIZED_ROWS} rows falls from {losses[0]:.3g} to {losses[-1]:.3g} in {MEMORIZING_STEPS} steps"
+        f"the loss of {MEMORIZED_ROWS} rows falls from {losses[0]:.3g} to {losses[-1]:.3g} in {MEMORIZING_STEPS} steps "
+        f"of AdamW with a rate of {MEMORIZING_RATE}, not optimizer.lr"
     )
     if losses[-1] <= MEMORIZED * losses[0]:
         return Check("memorizing", True, text)
@@ -83,7 +87,8 @@ def memorizes(module: Training, batch: Any) -> Check:
 
 def length(config: DictConfig, data: TableData) -> Check:
     """Return whether the warm-up is short beside the complete training."""
-    steps, warmup = complete_steps(config, data), config.schedule.get("warmup_steps") or 0
+    steps = complete_steps(config, data)
+    warmup = warmup_of(config.schedule.get("warmup_steps", 0), steps)
     text = f"{steps:,} steps, of which {warmup:,} are the warm-up"
     if steps < 1 or warmup <= LONG_WARMUP * steps:
         return Check("length", True, text)
@@ -100,8 +105,12 @@ def complete_steps(config: DictConfig, data: TableData) -> int:
 def changes_of(config: DictConfig) -> dict[str, dict[str, float]]:
     """Return the trials by name, each with the values that it changes. The first one changes nothing."""
     changes: dict[str, dict[str, float]] = {"as configured": {}}
-    if lr := config.optimizer.get("lr"):
-        changes |= {"learning rate × 3": {"optimizer.lr": 3 * lr}, "learning rate ÷ 3": {"optimizer.lr": lr / 3}}
+    factors = {"× 3": 3.0, "÷ 3": 1 / 3}
+    default, lr = default_rate(config), config.optimizer.get("lr")
+    if default and lr and default != lr:
+        name = f"× {default / lr:,.4g}" if default > lr else f"÷ {lr / default:,.4g}"
+        factors[f"{name}, the default"] = default / lr
+    changes |= rates_of(config, factors)
     dropouts = {
         f"model.{key}": 0.0
         for key, value in config.model.items()
@@ -114,14 +123,41 @@ def changes_of(config: DictConfig) -> dict[str, dict[str, float]]:
     return changes
 
 
+def rates_of(config: DictConfig, factors: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return trials with multiples of the learning rate, {} for an optimizer without one. factors: by their names."""
+    lr = config.optimizer.get("lr")
+    return {f"learning rate {name}": {"optimizer.lr": factor * lr} for name, factor in factors.items()} if lr else {}
+
+
+def default_rate(config: DictConfig) -> float | None:
+    """Return the learning rate of a config without the override of it."""
+    overrides = [each for each in config.hydra.overrides.task if each.partition("=")[0].lstrip("+") != "optimizer.lr"]
+    lr: float | None = hydra.compose(CONFIG_NAME, overrides).optimizer.get("lr")
+    return lr
+
+
+def losses_of(changes: Mapping[str, Mapping[str, float]], config: DictConfig, data: TableData) -> dict[str, float]:
+    """Return the loss of each trial, and print it."""
+    losses = {}
+    for name, values in changes.items():
+        changed = copy.deepcopy(config)
+        for key, value in values.items():
+            OmegaConf.update(changed, key, value)
+        losses[name] = loss_after_steps(changed, data)
+        say(f"      {name:<33} val/loss {losses[name]:.4f} after {STEPS} steps")
+    return losses
+
+
 def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) -> float:
-    """Return the loss on the first validation batches after a short training.
+    """Return the loss on the first validation batches after a short training, infinity if it is not finite.
 
     The schedule is that of the complete training, with its warm-up shortened in proportion.
     """
     config = copy.deepcopy(config)
-    if warmup := config.schedule.get("warmup_steps"):
-        config.schedule.warmup_steps = round(steps * min(1.0, warmup / complete_steps(config, data)))
+    if "warmup_steps" in config.schedule:
+        complete = complete_steps(config, data)
+        warmup = warmup_of(config.schedule.warmup_steps, complete)
+        config.schedule.warmup_steps = round(steps * min(1.0, warmup / complete))
     module = new_module(config, data)
     short = {"max_steps": steps, "max_epochs": -1, "min_epochs": None, "min_steps": None, "max_time": None}
     one_device = {"devices": 1, "strategy": "auto", "num_nodes": 1}
@@ -135,17 +171,25 @@ def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) ->
         for batch in islice(data.val_dataloader(), MOST_VALIDATION):
             outputs, count = module.measure(batch)
             total, weight = total + float(outputs["loss"]) * count, weight + count
-    return total / weight
+    return total / weight if math.isfinite(total) else math.inf
 
 
-def advice(changes: Mapping[str, Mapping[str, float]], losses: Mapping[str, float]) -> str:
-    """Return what the losses of the trials say, in one sentence."""
-    best, start = min(losses, key=losses.__getitem__), losses["as configured"]
-    if losses[best] >= (1 - HELPS) * start:
-        return f"no change lowers the loss after {STEPS} steps by {100 * HELPS:.0f}% or more (one seed)"
+def best_of(losses: Mapping[str, float]) -> str | None:
+    """Return the name of the change that lowers the loss most, None if none lowers it enough."""
+    best = min(losses, key=losses.__getitem__)
+    return best if losses[best] < (1 - HELPS) * losses["as configured"] else None
+
+
+def advice(changes: Mapping[str, Mapping[str, float]], losses: Mapping[str, float], rows: int) -> str:
+    """Return what the losses of the trials say, in one sentence. rows: the number of validation texts."""
+    measured = f"after {STEPS} steps" + (f", of only {rows} texts," if rows < FEW_ROWS else "")
+    best = best_of(losses)
+    if best is None:
+        remedy = "docs/learning.md says what to try"
+        return f"no change lowers the loss {measured} by {100 * HELPS:.0f}% or more (one seed); {remedy}"
     overrides = " ".join(f"{key}={value:.3g}" for key, value in changes[best].items())
-    share = 100 * (1 - losses[best] / start)
-    return f"{best} helps most: the loss after {STEPS} steps is {share:.0f}% lower; try {overrides}"
+    share = 100 * (1 - losses[best] / losses["as configured"])
+    return f"{best} helps most: the loss {measured} is {share:.0f}% lower; try {overrides}"
 
 
 def show(checks: Sequence[Check]) -> None:

@@ -1,6 +1,7 @@
 """What a run prints: its description at the start, its metrics and the next commands at the end."""
 
 import logging
+import math
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 LABEL_WIDTH = 9  # columns
 SAMPLE_MARK = "GENERATED SAMPLE, not real data"
+FEW_ROWS = 50  # of a split; its metrics are rough
 NOT_SAVED = "Interrupted before the first checkpoint; it starts again at step 0"
 
 
@@ -64,19 +66,34 @@ def show_start(
     meaning = data["labels"] if config.data.get("class_names") else classes  # names could be given in another order
     state = "new" if first_step is None else f"resumed at step {first_step}"
     threads = record["threads"]
+    expected = expected_loss(len(data.get("classes", ())), data["vocab_size"])
     lines = {
         "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
         "rows" if "rows" in data else "tokens": f"{splits}  {meaning}".rstrip(),
         "network": f"{kind.noun}  {record['model']}  {record['parameters']:,} parameters",
-        "loss": f"expected at initialisation: {expected_loss(len(data.get('classes', ())), data['vocab_size']):.3f}",
+        "loss": f"expected at initialisation: {expected:.3f}" if kind.cross_entropy else "",
         "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
+        "note": "; ".join(few_rows(data)),
     }
     console = terminal()
     for label, text in lines.items():
         style = "bold yellow" if SAMPLE_MARK in text else ""
-        console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
+        if text:
+            console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
+
+
+def few_rows(data: dict[str, Any]) -> list[str]:
+    """Return a note for each split whose metrics are rough, because it has few rows. data: that of a record."""
+    notes = []
+    for split in ("validation", "test"):
+        if 0 < (count := data.get("rows", {}).get(split, 0)) < FEW_ROWS:
+            weight = f"{100 / count:.0f}% of each metric"
+            if data.get("classes"):
+                weight = f"{100 / count:.0f} points of accuracy (95% interval: ± {98 / math.sqrt(count):.0f})"
+            notes.append(f"{split} has {count} texts: one text is {weight}")
+    return notes
 
 
 def device_of(trainer: Trainer) -> str:

@@ -40,4 +40,5 @@ KIND = Kind(
     metrics=lambda config: ("loss", "accuracy", "perplexity"),  # noqa: ARG005
     command="predict",
     example=lambda config: '--text "A man rides a bike."',  # noqa: ARG005
+    cross_entropy=True,
 )

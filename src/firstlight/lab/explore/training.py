@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from firstlight.figures import Curve, plot_curves, style
 from firstlight.kind.kind import Drawn, NothingToDrawError
+from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.lit.losses import expected_loss
@@ -43,8 +44,10 @@ def curves(subject: Subject) -> Drawn:
     if not panels:
         raise NothingToDrawError(f"{subject.run.folder.history_file} contains no loss")
     run = subject.run
-    expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
-    references = {UNITS["loss"]: (f"expected at initialisation: {expected:.3f}", expected)}
+    references = {}
+    if KINDS[run.kind].cross_entropy:
+        expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
+        references = {UNITS["loss"]: (f"expected at initialisation: {expected:.3f}", expected)}
     if not any(curve.label == SPLITS["val"] for drawn in panels.values() for curve in drawn):
         note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training", references=references), [note])
