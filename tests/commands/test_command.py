@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import logging
 import os
 import signal
 import sys
@@ -55,6 +56,11 @@ def test_a_very_long_message_keeps_its_beginning_and_its_end(capsys: pytest.Capt
     assert line.startswith("error: data.csv:1: the column 'text' does not exist; the columns are x")
     assert line.endswith("x; check the name\n")
     assert len(line) < 2100
+
+
+def test_matplotlib_does_not_warn_of_fonts_that_no_figure_uses() -> None:
+    run(lambda: None)
+    assert not logging.getLogger("matplotlib.font_manager").isEnabledFor(logging.WARNING)
 
 
 def test_a_current_folder_that_was_removed_is_reported_in_one_line(

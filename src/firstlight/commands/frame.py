@@ -1,6 +1,7 @@
 """The frame of every command: a mistake is reported in one line, with the right exit code. Imports nothing heavy."""
 
 import errno
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ def run(main: Callable[[], Result]) -> Result:
     so that settings can name the user's classes.
     """
     prepare_streams()
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns of fonts that no figure uses
     with answered():
         try:
             make_importable(Path.cwd())

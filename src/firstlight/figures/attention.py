@@ -17,11 +17,12 @@ from firstlight.figures import style
 COLORS = colormaps["Blues"]
 LONGEST_TOKEN = 14  # characters in a label
 MOST_IN_A_ROW = 4
-SMALLEST_TEXT, LARGEST_TEXT = 5.0, 8.0  # font size of a token in points
+SMALLEST_TEXT, LARGEST_TEXT = 6.0, 8.0  # font size of a token in points
 CHARACTER_WIDTH = 0.62  # mean width of a character, relative to the font size
 LINE = 1.25  # height of a token with the space to the next, relative to the font size
 GOOD_CELL, LARGEST_CELL = 0.19, 0.5  # inches; more panels are drawn per row while cells are at least GOOD_CELL
-TALLEST_PANEL = 9.0  # inches
+TALLEST_PANEL, TALLEST_COLUMN = 9.0, 18.0  # inches; a single column of panels is not taller
+SCALE_LABEL = "attention weight\n(square root scale)"
 BAR_LENGTH, BAR_WIDTH, BAR_SPACE = 2.0, 0.14, 0.9  # inches; the space includes the label
 TITLE_SPACE, PANEL_GAP = 0.35, 0.2  # inches
 LOWEST, HIGHEST = 0.35, 2.0  # limits of height / width of a panel with square cells
@@ -37,7 +38,8 @@ def plot_attention_heads(
     """Draw the attention weights of one layer as one heat map for each head.
 
     Each row is a token that attends (a query). Each column is a token that is attended to (a key). Cells are square.
-    The color scale ends at the highest weight. If there are many tokens, only every second or third token has a label.
+    The color scale follows the square root of the weight, from 0 to the highest weight. Small weights are therefore
+    visible. If there are many tokens, only every second or third token has a label.
 
     Args:
         weights: (heads, queries, keys) float; each row sums to 1.
@@ -79,7 +81,7 @@ def plot_attention_heads(
     ]
     for axes in panels.flat[len(weights) :]:
         axes.set_axis_off()
-    scale = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH, "label": "attention weight"}
+    scale = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH, "label": SCALE_LABEL}
     style.color_bar(images[0], figure, ax=panels, **scale)
     return figure
 
@@ -97,7 +99,8 @@ def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[
     """Return the number of panels in a row, and the width and height of a cell in inches.
 
     The number is the largest that keeps cells at GOOD_CELL or more. Two panels are also allowed if the names remain
-    readable. Any number is allowed if a single panel would not have larger cells.
+    readable, or if a single column would be taller than TALLEST_COLUMN. Any number is allowed if a single panel would
+    not have larger cells.
     """
 
     def cell(num_columns: int) -> float:
@@ -105,7 +108,8 @@ def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[
         return min(panel_width / len(keys), TALLEST_PANEL / len(queries), LARGEST_CELL)
 
     columns = range(min(num_heads, MOST_IN_A_ROW), 0, -1)
-    wanted = [GOOD_CELL if number > 2 else SMALLEST_TEXT * LINE / 72 for number in columns]
+    is_tall = num_heads * len(queries) * cell(1) > TALLEST_COLUMN
+    wanted = [GOOD_CELL if number > 2 else 0 if is_tall else SMALLEST_TEXT * LINE / 72 for number in columns]
     chosen = next(number for number, size in zip(columns, wanted, strict=True) if cell(number) >= min(size, cell(1)))
     return chosen, cell(chosen)
 
@@ -121,7 +125,7 @@ def _draw(
 ) -> AxesImage:
     """Draw (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
     style.tidy(axes)
-    image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=highest, aspect="equal")
+    image = axes.imshow(weights, cmap=COLORS, norm=PowerNorm(0.5, 0, highest), aspect="equal")
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
     step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # label every `step`th token so that labels do not overlap
@@ -189,7 +193,7 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         row[0].set_ylabel("\n".join((*name.split(", "), "query" if is_low else "query position")), **label)
     for axes in grid[-1]:
         axes.set_xlabel("key" if num_columns > MOST_IN_A_ROW else "key position", fontsize=style.TICK_SIZE)
-    scale = {"shrink": min(1.0, 3 / figure.get_figheight()), "aspect": 18, "label": "attention weight"}
+    scale = {"shrink": min(1.0, 3 / figure.get_figheight()), "aspect": 18, "label": SCALE_LABEL}
     style.color_bar(image, figure, ax=list(grid.flat), **scale)
     _trim(figure)
     return figure

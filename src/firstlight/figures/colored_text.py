@@ -38,7 +38,7 @@ class _Placed(NamedTuple):
 def plot_colored_words(
     words: Sequence[str], scores: NDArray[Any], *, title: str = "Score of each word", label: str = "score"
 ) -> Figure:
-    """Draw words with their scores below them: positive scores in blue, negative ones in red, large ones darker.
+    """Draw words with their scores below them: positive scores in blue, negative ones in orange, large ones darker.
 
     Args:
         words: (words,) strings, in the order of the text.
