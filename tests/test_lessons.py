@@ -56,3 +56,4 @@ def test_every_cell_of_a_lesson_runs(lesson: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert not re.search("srun|litlogger|GPU|TPU", done.stdout + done.stderr)

@@ -47,7 +47,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
 
 def test_every_command_is_a_script_of_src_but_new() -> None:
     scripts = {path.stem for path in (ROOT / "src").glob("*.py")}
-    modules = {path.stem for path in (ROOT / "src/firstlight/commands").glob("[!_]*.py")} - {"frame"}
+    modules = {path.stem for path in (ROOT / "src/firstlight/commands").glob("[!_]*.py")} - {"frame", "job"}
     assert set(COMMANDS) == modules == scripts | {"new"}
 
 

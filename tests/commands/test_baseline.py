@@ -17,6 +17,7 @@ from firstlight.errors import UserError
 from firstlight.generator.baseline import token_losses
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
+from firstlight.kind.baseline import best_of
 from firstlight.runs.named import find_run
 from firstlight.runs.predictions import read_predictions
 from firstlight.text.normalize import words
@@ -95,6 +96,16 @@ def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]
     assert len({metrics["val/loss"] for metrics in tried.values()}) == len(tried)
     assert chosen["val/accuracy"] == max(metrics["val/accuracy"] for metrics in tried.values())
     assert chosen.items() <= record["metrics"].items()
+
+
+def test_of_equal_accuracies_the_one_with_the_lowest_loss_is_taken() -> None:
+    tried = {
+        0.3: {"val/accuracy": 0.9, "val/loss": 0.52},
+        3.0: {"val/accuracy": 0.9, "val/loss": 0.11},
+        30.0: {"val/accuracy": 0.8, "val/loss": 0.1},
+    }
+    assert best_of(tried, "val/accuracy") == 3.0
+    assert best_of(tried, "val/loss") == 30.0
 
 
 def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[Path, dict]) -> None:

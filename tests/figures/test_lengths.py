@@ -44,6 +44,23 @@ def test_the_longest_hundredth_stands_in_the_last_bar() -> None:
     assert heights(axes).sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("values", [np.arange(12, 17), np.repeat(np.arange(2, 130), 3), np.arange(40, 9_000)])
+def test_every_bar_has_equally_many_lengths_and_no_label_is_repeated(values: NDArray[np.int64]) -> None:
+    figure = plot_lengths({"words": np.append(values, values[0])})
+    (axes,) = data_axes(figure)
+    widths = {round(bar.get_width(), 6) for bar in axes.patches}
+    assert len(widths) == 1
+    assert min(widths).is_integer()
+    assert np.all(heights(axes) > 0)
+    check_readable(figure)
+    for axis in (axes.xaxis, axes.yaxis):
+        labels = [
+            label.get_text().rstrip("%").replace(",", "").replace("\N{MINUS SIGN}", "-")
+            for label in axis.get_ticklabels()
+        ]
+        assert len(np.unique(np.diff([float(label) for label in labels]).round(6))) == 1, labels
+
+
 def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
     fits = np.ones(1000, bool)
     assert legend_of(plot_lengths({"words": np.full(1000, 5)}, fits)) == ["fits the context: 100%"]

@@ -28,6 +28,7 @@ def test_the_rungs_are_trained_one_after_the_other(climbed: tuple[Done, Path]) -
     assert done.returncode == 0, done.stderr
     rows = rows_of(folder)
     assert [row["rung"] for row in rows] == ["bigram_table", "one_head"]
+    assert [row["context_length"] for row in rows] == ["10", "10"]
     parameters = [int(row["parameters"]) for row in rows]
     assert parameters == sorted(parameters)
     assert (folder / "ladder.png").stat().st_size > 10_000

@@ -60,7 +60,8 @@ def plot_ladder(
     axes.set_yticks(rows, [name.replace("_", " ") for name in names])
     axes.set_ylim(-0.6, len(names) - 0.2)
     axes.margins(x=0.08)
-    style.legend(axes, loc="upper right" if losses[0] > losses[-1] else "lower right")
+    if known:
+        style.legend(axes, loc="upper right" if losses[0] > losses[-1] else "lower right")
     return figure
 
 

@@ -1,5 +1,6 @@
 """Figures of a data set: lengths of texts, labels, and the coverage by a vocabulary."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -70,15 +71,17 @@ def plot_lengths(
 
 def _draw_lengths(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | None, name: str, count: str) -> None:
     style.label_axes(axes, name, f"share of {count}")
-    top = max(float(np.quantile(values, SHOWN)), float(values.min()) + 1)
+    low = int(values.min())
+    top = max(math.ceil(np.quantile(values, SHOWN)), low + 1)
     shown = np.minimum(values, top)
-    bins = int(min(BINS, np.ceil(top - values.min()) + 1))
+    width = math.ceil((top - low + 1) / BINS)  # a whole number, so that each bar has equally many lengths
+    edges = np.arange(low, top + 1 + width, width) - 0.5
     groups = [shown] if fits is None else [shown[fits], shown[~fits]]
     weights = [np.full(len(group), 1 / len(values)) for group in groups]
-    low = float(values.min())
-    scope, colors = (low - 0.5, top + 0.5), COLORS[: len(groups)]
-    axes.hist(groups, bins=bins, range=scope, weights=weights, stacked=True, color=colors)
+    axes.hist(groups, bins=edges.tolist(), weights=weights, stacked=True, color=COLORS[: len(groups)])
+    axes.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10]))  # 2.5% would be rounded
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if axes.get_ylim()[1] > 0.05 else 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     median, most = np.quantile(values, [0.5, 0.8])
     for value, dashes in ((median, (4, 2)), (most, (1, 1))):

@@ -36,12 +36,15 @@ class Fitted:
 
 
 def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
-    """Return the first choice with the best validation metric. Raises UserError for an unknown metric."""
+    """Return the choice with the best validation metric, and of equal ones that with the lowest loss.
+
+    Raises UserError for an unknown metric.
+    """
     measured = next(iter(tried.values()))
     if metric not in measured:
         raise UserError(f"optimized_metric={metric}: the baseline does not measure it; use {', '.join(measured)}")
-    choose = min if lower_is_better(metric) else max
-    return choose(tried, key=lambda choice: tried[choice][metric])
+    sign = 1 if lower_is_better(metric) else -1
+    return min(tried, key=lambda choice: (sign * tried[choice][metric], tried[choice]["val/loss"]))
 
 
 def say_choice(name: str, choice: float, metrics: dict[str, float]) -> None:

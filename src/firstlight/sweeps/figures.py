@@ -59,7 +59,8 @@ class ShowLadder(AtTheEnd):
         write_rows(folder / "ladder.csv", rungs)
         from firstlight.figures import plot_ladder  # imports matplotlib
 
-        names, losses, posts = ([rung[name] for rung in rungs] for name in ("rung", "validation_loss", "post"))
+        names = [f"{rung['rung']} (context {rung['context_length']})" for rung in rungs]
+        losses, posts = ([rung[name] for rung in rungs] for name in ("validation_loss", "post"))
         save_marked(plot_ladder(names, losses, posts), runs, folder / "ladder.png")
 
 
@@ -114,6 +115,7 @@ def rung_of(run: Run) -> dict[str, Any]:
     return {
         "rung": name,
         "seed": run.keys.get("seed"),
+        "context_length": run.keys.get("context_length"),
         "parameters": run.parameters,
         "validation_loss": run.metrics["val/loss"],
         "last_position_loss": run.metrics.get("val/last_position_loss"),
@@ -130,7 +132,9 @@ def table_of_rungs(rungs: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else number(value)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:

@@ -25,7 +25,7 @@ class TextStatistics:
     Example:
         >>> from firstlight.text import text_statistics
         >>> list(text_statistics("No, no!").rows().items())[-1]
-        ('commonest word', '“No”, 1 times')
+        ('unique words seen fewer than 100 times', '100.0%')
     """
 
     characters: int
@@ -43,20 +43,24 @@ class TextStatistics:
     commonest_count: int
 
     def rows(self) -> dict[str, str]:
-        """Return the name of each number, and the number as text."""
+        """Return the name of each number, and the number as text.
+
+        Passages are left out if there is only one, and the commonest word if every word occurs once.
+        """
+        passages = {"passages": f"{self.passages:,}", "longest passage": f"{self.longest_passage:,} characters"}
+        commonest = {"commonest word": f"“{self.commonest_word}”, {self.commonest_count:,} times"}
         return {
             "characters": f"{self.characters:,}",
             "distinct characters": f"{self.distinct_characters:,}",
             "lines": f"{self.lines:,}",
             "mean length of a line": f"{self.mean_line:.2f} characters",
             "longest line": f"{self.longest_line:,} characters",
-            "passages": f"{self.passages:,}",
-            "longest passage": f"{self.longest_passage:,} characters",
+            **(passages if self.passages > 1 else {}),
             "words": f"{self.words:,}",
             "unique words": f"{self.unique_words:,}",
             f"unique words seen fewer than {RARE} times": f"{self.rare_words:.1%}",
             f"unique words seen fewer than {UNCOMMON} times": f"{self.uncommon_words:.1%}",
-            "commonest word": f"“{self.commonest_word}”, {self.commonest_count:,} times" if self.words else "none",
+            **(commonest if self.commonest_count > 1 else {}),
         }
 
 

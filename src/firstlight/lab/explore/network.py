@@ -54,7 +54,7 @@ def position_similarity(subject: Subject) -> Drawn:
         rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], float(model["rotary_base"]))
         turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{mine.get('rotary', '')}"] = turned[0].numpy()
-        notes.append("rotary: similarity of a vector of ones, rotated by both positions")
+        notes.append("rotary: a vector of ones is rotated to each position, and the rotated vectors are compared")
     return Drawn(plot_position_similarity(panels), notes)
 
 

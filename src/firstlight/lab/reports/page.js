@@ -792,7 +792,8 @@ function openBoard(index) {
   showSection("heat", board.swept.length > 0 && countedRuns.length > 1);
   showSection("confusion", board.runs.some((run) => run.confusion));
   showSection("texts", board.runs.some((run) => run.texts));
-  fillSelect("metric", unique([...board.metrics, ...curves]), board.metric);
+  const isRate = (name) => name.startsWith("lr-");  // a learning rate is logged, but is no metric
+  fillSelect("metric", unique([...board.metrics, ...curves]).filter((name) => !isRate(name)), board.metric);
   const most = [20, CHOSEN_AT_FIRST, 200].filter((each) => each < board.runs.length).map(String);
   fillSelect("most", [...most, ALL], board.runs.length > CHOSEN_AT_FIRST ? String(CHOSEN_AT_FIRST) : ALL);
   fillSelect("colour", [GROUP, ...keys], board.groups.length > PALETTE.length ? (board.swept[0] ?? GROUP) : GROUP);
