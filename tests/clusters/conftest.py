@@ -1,8 +1,10 @@
 """A cluster for all tests of this folder, and a sweep that nothing disturbs, to compare with."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,20 +13,27 @@ from tests_support import Scripts, some_names
 STEPS = 500
 
 
+@contextmanager
+def started(cluster_in: Callable[[Path], Any], prefix: str) -> Iterator[Any]:
+    """Start a cluster in a temporary folder, and end it. prefix: of the folder's name; sockets need short paths."""
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # munged of Slurm requires it
+        cluster = cluster_in(Path(folder))
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
 @pytest.fixture(scope="session")
 def slurm() -> Iterator["Slurm"]:  # noqa: F821
     from slurm_cluster import MISSING, Slurm
 
     if MISSING:
         pytest.skip(f"{', '.join(MISSING)} are not installed: apt-get install slurm-wlm munge")
-    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:  # sockets need short paths
-        cluster = Slurm(Path(folder))
-        Path(folder).chmod(0o711)
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
+    with started(Slurm, "slurm-") as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +42,8 @@ def ray() -> Iterator["RayCluster"]:  # noqa: F821
 
     if IS_MISSING:
         pytest.skip("Ray is not installed: pip install -c constraints.txt -e '.[ray]'")
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        cluster = RayCluster(Path(folder))
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
+    with started(RayCluster, "ray-") as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -102,6 +102,13 @@ class Slurm:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
+    def lose_node_of(self, task: str) -> str:
+        """Kill the node that runs a task, and wait until Slurm counts it as lost. Return its name."""
+        node = self("squeue", "-h", "-r", "-j", task, "-o", "%N").strip()
+        self.kill_node(node)
+        self.wait_until(lambda: self("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"), 120)
+        return node
+
     def processes_of(self, node: str) -> Iterator[int]:
         """Yield the processes of the jobs of a node, and for each job the process of Slurm that watches it."""
         for folder in Path("/proc").glob("[0-9]*"):

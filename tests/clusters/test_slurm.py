@@ -60,10 +60,7 @@ def test_a_requeued_job_loses_no_step(on_slurm: Sweep, slurm: Slurm) -> None:
 def test_a_node_that_is_lost_gives_its_job_to_another(on_slurm: Sweep, slurm: Slurm) -> None:
     parent = on_slurm.start("seed=1,2")
     on_slurm.wait_for_training(1)
-    task = on_slurm.task(1)
-    node = slurm("squeue", "-h", "-r", "-j", task, "-o", "%N").strip()
-    slurm.kill_node(node)
-    slurm.wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"), 120)
+    node = slurm.lose_node_of(task := on_slurm.task(1))
     slurm.run_again_at_once(task)
     slurm.wait_until(lambda: slurm.tasks()[task] == "RUNNING")  # before its old node is back, and told to end the job
     slurm.start_node(node)
@@ -105,11 +102,7 @@ def test_twelve_jobs_with_a_killed_parent_preempted_jobs_and_a_lost_node(on_slur
     slurm.wait_until(lambda: all(on_slurm.record(seed)["status"] == "interrupted" for seed in (1, 2)))
     second = on_slurm.start(seeds)
     on_slurm.wait_for_training(3)
-    task = on_slurm.task(3)
-    node = slurm("squeue", "-h", "-r", "-j", task, "-o", "%N").strip()
-    slurm.kill_node(node)
-    slurm.wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"), 120)
-    slurm.start_node(node)
+    slurm.start_node(slurm.lose_node_of(on_slurm.task(3)))
     assert "12 finished, 0 failed" in on_slurm.end(second)
     on_slurm.assert_as_quiet(*range(1, 13))
 

@@ -102,11 +102,12 @@ def submitted(sweep: Path) -> dict[str, str]:
     """Return the task of Slurm of each job, by the name of its folder, as far as they were submitted."""
     found = {}
     for file in sorted((sweep / FOLDER).glob("*.id"), key=lambda path: int(path.stem)):
+        array = file.read_text(encoding="ascii").strip()
         described = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
         for task, numbers in enumerate(described["tasks"]):
             for number in numbers:
                 name = remote.folder_of(sweep, described["jobs"][number]).path.name
-                found[name] = f"{file.read_text(encoding='ascii').strip()}_{task}"
+                found[name] = f"{array}_{task}"
     return found
 
 
@@ -155,13 +156,13 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
         shown = {name: [tasks[name], *states.get(tasks[name], ("", ""))] for name in named}
         write_atomically(sweep / FOLDER / STATES, json.dumps(shown))
         for name in named.keys() - results.keys():
-            found = remote.result(sweep, named[name], said(sweep, name, tasks[name], shown[name][1]))
+            found = remote.result(sweep, named[name], None)
             if found.status is JobStatus.COMPLETED:
                 results[name] = found
             elif is_alive(states, tasks[name]):
                 gone.pop(name, None)
             elif time.monotonic() - gone.setdefault(name, time.monotonic()) > SECONDS_FOR_FILES:
-                results[name] = found
+                results[name] = remote.result(sweep, named[name], said(sweep, name, tasks[name], shown[name][1]))
         if len(results) == len(named):
             return [results[name] for name in named]
         time.sleep(SECONDS_BETWEEN)

@@ -298,9 +298,10 @@ def epochs_between_validations(config: DictConfig, data: TableData, epochs: int)
     if trainer.check_val_every_n_epoch != 1:
         return trainer.check_val_every_n_epoch
     interval = trainer.val_check_interval
-    num_batches = batches_per_epoch(len(data.train_dataloader()), trainer.limit_train_batches)
-    if isinstance(interval, int) and interval > num_batches:
-        return None
+    if isinstance(interval, int):
+        num_batches = batches_per_epoch(len(data.train_dataloader()), trainer.limit_train_batches)
+        if interval > num_batches:
+            return None
     is_longer = trainer.max_epochs is None and epochs > config.epochs
     return epochs // config.epochs if is_longer else 1  # as many validations as config.epochs would have
 
