@@ -1,6 +1,8 @@
 """Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
+import json
 from html import escape
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from firstlight.classifier.insight import attributions
 from firstlight.classifier.module import Prediction, predictions
+from firstlight.classifier.network import Classifier
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
@@ -49,6 +52,7 @@ class ClassifierPanel(Panel):
 
     kind = "classifier"
     title = "Classify a review"
+    network = Classifier
     run: ClassifierRun
 
     def examples(self) -> tuple[str, ...]:
@@ -57,6 +61,16 @@ class ClassifierPanel(Panel):
             texts = ([context, *(answers * count)[:count]] for context, *answers in STORIES)
             return tuple(f" {PAIR_SEPARATOR} ".join(each) for each in texts)
         return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
+
+    def page_data(self) -> dict[str, Any]:
+        run = self.run
+        return {
+            "tokenizers": [json.loads(run.tokenizer.to_json())],
+            "truncation": run.truncation.name,
+            "class_names": run.class_names,
+            "are_stars": self._are_stars,
+            "num_choices": 0 if run.choices is None else run.choices.num_choices,
+        }
 
     def answer(self, asked: Inputs) -> str:
         """Return the classes, the attributions and the attention, as HTML.
@@ -109,10 +123,14 @@ class ClassifierPanel(Panel):
         best = max(named, key=named.__getitem__)
         return self._verdict(Prediction(best, named)) + markup.bars(named, best)
 
+    @property
+    def _are_stars(self) -> bool:
+        return self.run.config["data"].get("labels") == Labels.stars.name
+
     def _verdict(self, prediction: Prediction) -> str:
         share = markup.percent(prediction.probabilities[prediction.label])
         verdict = f"<b>{escape(prediction.label)}</b> {escape(share)}"
-        if self.run.config["data"].get("labels") == Labels.stars.name:
+        if self._are_stars:
             mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
             verdict = f"{verdict}, {mean:.1f} stars on average"
         return f'<p class="verdict">{verdict}</p>'

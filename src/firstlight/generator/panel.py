@@ -1,5 +1,6 @@
 """Panel of a generator in the playground: the text as it is written, and the candidates for each token."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,10 +13,11 @@ from torch import Tensor
 from firstlight.data.corpus_options import Preparation
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
+from firstlight.generator.network import Generator
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from firstlight.kind.panel import Event, Inputs, Panel, end_of
-from firstlight.text.text_tokenizers import WordText
+from firstlight.text.text_tokenizers import WordText, first_id
 
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")
 NAMES = ("", "Ma", "Jo")
@@ -33,6 +35,7 @@ class GeneratorPanel(Panel):
     kind = "generator"
     title = "Continue a text"
     streams: ClassVar[bool] = True
+    network = Generator
     run: GeneratorRun
 
     def __init__(self, run: GeneratorRun) -> None:
@@ -46,6 +49,15 @@ class GeneratorPanel(Panel):
             texts = WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
         spelled = (next(filter(self._can_read, (text, text.lower())), None) for text in texts)
         return tuple(text for text in spelled if text is not None) or ("",)
+
+    def page_data(self) -> dict[str, Any]:
+        run = self.run
+        return {
+            "tokenizers": [json.loads(run.tokenizer.to_json())],
+            "separator_id": run.separator_id,
+            "first_id": first_id(run.tokenizer, run.separator_id),
+            "is_of_plays": run.is_of_plays,
+        }
 
     def _can_read(self, text: str) -> bool:
         """Return whether the run's vocabulary has all tokens of a text."""

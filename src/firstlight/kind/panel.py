@@ -73,6 +73,7 @@ class Panel(ABC):
     kind: ClassVar[str]  # the name of the kind
     title: ClassVar[str]  # the heading above the runs of this kind
     streams: ClassVar[bool] = False
+    network: ClassVar[type[Any] | None] = None  # the class of networks that the page can compute in the browser
 
     def __init__(self, run: Any) -> None:
         self.run = run
@@ -87,6 +88,13 @@ class Panel(ABC):
 
     def write(self, asked: Inputs) -> Iterator[Event]:
         """Check a request, and return an iterator of events with the text that the run writes."""
+        raise NotImplementedError
+
+    def page_data(self) -> dict[str, Any]:
+        """Return what the page needs to compute the run in the browser, besides its network, as JSON.
+
+        `tokenizers` has the JSON of each tokenizer. Only for a panel with a `network`.
+        """
         raise NotImplementedError
 
     def warm_up(self) -> None:

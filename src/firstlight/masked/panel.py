@@ -1,11 +1,14 @@
 """Panel of a masked language model in the playground: the words for each [MASK] of a text."""
 
+import json
 from html import escape
+from typing import Any
 
 from firstlight.kind import markup
 from firstlight.kind.attention import has_attention
 from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.masked.masking import MASK
+from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.run import MaskedRun
 
 EXAMPLES = (
@@ -23,10 +26,14 @@ class MaskedPanel(Panel):
 
     kind = "masked"
     title = "Fill in masked words"
+    network = MaskedLanguageModel
     run: MaskedRun
 
     def examples(self) -> tuple[str, ...]:
         return EXAMPLES
+
+    def page_data(self) -> dict[str, Any]:
+        return {"tokenizers": [json.loads(self.run.tokenizer.to_json())], "truncation": self.run.truncation.name}
 
     def answer(self, asked: Inputs) -> str:
         """Return the most probable words and the attention, as HTML. asked: text; map and head of the attention."""

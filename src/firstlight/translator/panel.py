@@ -1,9 +1,12 @@
 """Panel of a translator in the playground: the translation of a sentence, and its cross-attention."""
 
+import json
 from html import escape
+from typing import Any
 
 from firstlight.kind import markup
 from firstlight.kind.panel import Inputs, Panel, beginning_of
+from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.run import TranslatorRun
 
 ENGLISH = (
@@ -20,10 +23,14 @@ class TranslatorPanel(Panel):
 
     kind = "translator"
     title = "Translate a sentence"
+    network = EncoderDecoder
     run: TranslatorRun
 
     def examples(self) -> tuple[str, ...]:
         return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
+
+    def page_data(self) -> dict[str, Any]:
+        return {"tokenizers": [json.loads(each.to_json()) for each in self.run.tokenizers]}
 
     def answer(self, asked: Inputs) -> str:
         """Return the translation and the attention, as HTML. asked: text; beam_size; map and head of the attention."""

@@ -13,6 +13,7 @@ from firstlight.kind.run import Run
 from firstlight.networks.layers import num_parameters
 
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
+NETWORK_SCRIPTS = ("tensors.js", "text.js", "network.js", "writing.js")  # in this order
 COLORS = {
     "for": style.BLUE,
     "against": style.VERMILION,
@@ -33,6 +34,11 @@ def stylesheet() -> str:
     """Return page.css with the colours of the figures."""
     colors = "".join(f"--{name}: {color}; " for name, color in COLORS.items())
     return f":root {{ {colors}}}\n{read('page.css')}"
+
+
+def network_script() -> str:
+    """Return the script that computes networks in the browser."""
+    return "\n".join(map(read, NETWORK_SCRIPTS))
 
 
 def read(name: str, package: str = "firstlight.lab.playground") -> str:

@@ -1,0 +1,191 @@
+"""Tests that the page computes the logits of torch: random networks and texts in a real browser."""
+
+import base64
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from browser import a_browser
+from firstlight.lab.playground.export import described
+from firstlight.lab.playground.page import network_script
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
+from firstlight.networks import (
+    Classifier,
+    ClassifierConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+    Generator,
+    GeneratorConfig,
+    TransformerConfig,
+)
+from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
+
+VOCABULARY, CONTEXT, OUTPUTS = 40, 14, 3
+SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "context_length": CONTEXT, "feed_forward_dim": 10}
+NUM_TEXTS = 200  # random texts of a thorough comparison
+TOLERANCE = 1e-4  # of the largest logit of a text
+NORMS = [(norm, kind) for norm in Norm for kind in NormKind]
+COMPUTE = """([description, data, inputs]) => {
+    const tokenizer = { kind: "characters", characters: "a", unknown_symbol: null };
+    const buffer = Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)).buffer;
+    const network = openNetwork({ tokenizers: [tokenizer], ...description }, buffer);
+    const ids = (input) => Int32Array.from(input);
+    const isPair = description.kind === "translator";
+    const inputsOf = (input) => isPair ? { source: ids(input[0]), target: ids(input[1]) } : ids(input);
+    return inputs.map((input) => Array.from(network.run(inputsOf(input)).data));
+}"""
+
+Options = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Any]:
+    """Yield an empty page with the scripts that compute networks."""
+    with a_browser() as browser:
+        opened = browser.new_page()
+        opened.add_script_tag(content=network_script())
+        yield opened
+
+
+def shaken(network: nn.Module, seed: int) -> nn.Module:
+    """Return a network with random weights, so that each of them changes the logits."""
+    torch.manual_seed(seed)
+    for name, weight in network.named_parameters():
+        nn.init.normal_(weight, mean=1.0 if "norm" in name and name.endswith("weight") else 0.0, std=0.3)
+    return network.eval()
+
+
+def network_of(config: TransformerConfig, seed: int) -> tuple[str, nn.Module]:
+    """Return the kind and a random network of some options."""
+    match config:
+        case ClassifierConfig():
+            return "classifier", shaken(Classifier(config, VOCABULARY, OUTPUTS), seed)
+        case GeneratorConfig():
+            return "generator", shaken(Generator(config, VOCABULARY), seed)
+        case MaskedConfig():
+            return "masked", shaken(MaskedLanguageModel(config, VOCABULARY - 1), seed)  # the last id is [MASK]
+    return "translator", shaken(EncoderDecoder(config, VOCABULARY, VOCABULARY), seed)
+
+
+@torch.inference_mode()
+def compare(page: Any, config: TransformerConfig, seed: int = 0, num_texts: int = 4) -> None:
+    """Check that the page computes the logits of a random network for random texts."""
+    kind, network = network_of(config, seed)
+    torch.manual_seed(seed)
+    lengths = torch.randint(1, CONTEXT + 1, (num_texts,)).tolist()
+    texts = [torch.randint(VOCABULARY, (length,)) for length in lengths]
+    pairs = [(text, torch.randint(VOCABULARY, (length,))) for text, length in zip(texts, lengths[::-1], strict=True)]
+    if kind == "translator":
+        expected = [network(source[None], target[None]) for source, target in pairs]
+        inputs: list[Any] = [[source.tolist(), target.tolist()] for source, target in pairs]
+    else:
+        expected = [network(text[None]) for text in texts]
+        inputs = [text.tolist() for text in texts]
+    description, tensors = described(network, config)
+    found = page.evaluate(COMPUTE, [{"kind": kind, **description}, base64.b64encode(tensors).decode(), inputs])
+    for logits, wanted in zip(found, expected, strict=True):
+        true = wanted.flatten().numpy()
+        assert np.abs(np.array(logits) - true).max() <= TOLERANCE * np.abs(true).max(), config
+
+
+def options_of(number: int, norms: list[tuple[Norm, NormKind]]) -> Options:
+    """Return options in which every choice appears as `number` grows, and every pair of two of them in time."""
+    norm, norm_kind = norms[number % len(norms)]
+    activation = [*Activation][number // 2 % len(Activation)]
+    has_gate = activation is Activation.swiglu
+    return SIZES | {
+        "positions": [*Positions][number % len(Positions)],
+        "norm": norm,
+        "norm_kind": norm_kind,
+        "activation": activation,
+        "feed_forward": FeedForwardKind.mlp if has_gate else [*FeedForwardKind][number // 3 % len(FeedForwardKind)],
+        "num_layers": 1 + number % 2,
+        "num_key_value_heads": 1 + number // 2 % 2,
+        "first_position": number % 2,
+        "embedding_norm": number % 3 == 0,
+        "final_norm": number % 3 != 1,
+        "norm_affine": number % 5 != 0,
+        "norm_eps": None if number % 4 else 0.01,
+        "residual": number % 7 != 3,
+        "scale_embeddings": number % 3 == 1,
+        "scale_scores": number % 5 != 2,
+        "attention_bias": number % 2 == 0,
+        "output_bias": number % 3 != 2,
+        "output_projection": number % 6 != 5,
+    }
+
+
+def classifier(number: int) -> ClassifierConfig:
+    options = options_of(number, NORMS) | {
+        "pooling": [*PoolingKind][number % len(PoolingKind)],
+        "causal": number % 4 == 1 and NORMS[number % len(NORMS)][1] is not NormKind.over_words,
+        "embedding_dim": 5 if number % 4 == 2 else None,
+        "embedded_words": 30 if number % 4 == 3 else None,
+    }
+    return ClassifierConfig(**options, convolution=3 if number % 3 == 0 and not options["causal"] else None)
+
+
+def generator(number: int) -> GeneratorConfig:
+    norms = [each for each in NORMS if each[1] is not NormKind.over_words]
+    return GeneratorConfig(
+        **options_of(number, norms),
+        num_loops=1 + number % 2,
+        causal_convolution=3 if number % 3 == 0 else None,
+        tie_embeddings=number % 2 == 0,
+        causal=number % 5 != 4,
+    )
+
+
+def translator(number: int) -> EncoderDecoderConfig:
+    return EncoderDecoderConfig(
+        **options_of(number, NORMS), num_decoder_layers=1 + number % 3, share_embeddings=number % 2 == 0
+    )
+
+
+def masked(number: int) -> MaskedConfig:
+    options = options_of(number, [each for each in NORMS if each[1] is not NormKind.over_words])
+    has_head_layer = number % 2 == 0 and options["activation"] is not Activation.swiglu
+    return MaskedConfig(**options, head_layer=has_head_layer, convolution=3 if number % 3 == 0 else None)
+
+
+@pytest.mark.parametrize("config_of", [classifier, generator, translator, masked])
+def test_the_page_computes_the_logits_of_torch(page: Any, config_of: Callable[[int], TransformerConfig]) -> None:
+    for number in range(2 * len(Activation)):  # every choice appears
+        compare(page, config_of(number), number)
+
+
+def test_widths_of_mup_and_200_texts(page: Any) -> None:
+    config = ClassifierConfig(**SIZES, parametrization="mup", base_dim=4, base_head_dim=2, pooling="attention")
+    compare(page, config, num_texts=NUM_TEXTS)
+
+
+@pytest.mark.slow  # minutes: 3,000 networks, of which the test above draws some
+@pytest.mark.parametrize("positions", list(Positions))
+@pytest.mark.parametrize("norm", NORMS, ids=lambda pair: f"{pair[0].name}-{pair[1].name}")
+def test_every_combination_on_200_texts(page: Any, positions: Positions, norm: tuple[Norm, NormKind]) -> None:
+    for number, activation in enumerate(Activation):
+        options = SIZES | {"positions": positions, "activation": activation, "norm": norm[0], "norm_kind": norm[1]}
+        options |= {"final_norm": norm[0] is not Norm.post}
+        for pooling in PoolingKind:
+            compare(page, ClassifierConfig(**options, pooling=pooling), number, NUM_TEXTS)
+        compare(page, EncoderDecoderConfig(**options), number, NUM_TEXTS)
+        if norm[1] is not NormKind.over_words:
+            compare(page, GeneratorConfig(**options), number, NUM_TEXTS)
+            compare(page, MaskedConfig(**options), number, NUM_TEXTS)
+
+
+def test_each_weight_is_stored_once() -> None:
+    _, network = network_of(GeneratorConfig(**SIZES, tie_embeddings=True, positions="rotary"), 0)
+    description, tensors = described(network, GeneratorConfig(**SIZES, tie_embeddings=True, positions="rotary"))
+    places = {name: offset for name, _, offset in description["tensors"]}
+    assert places["head.weight"] == places["embedding.weight"]
+    rotary = 2 * CONTEXT * SIZES["dim"] // SIZES["num_heads"] // 2
+    assert len(tensors) == 4 * (sum(weight.numel() for weight in network.parameters()) + rotary)
+    pairs = itertools.pairwise(sorted(set(places.values())))
+    assert all(second > first for first, second in pairs)
