@@ -108,6 +108,15 @@ def test_every_choice_that_a_page_names_exists(page: Path) -> None:
         assert path.is_file() or f"conf/{group}/{choice}.yaml\n" in text, f"{group}={choice}"
 
 
+def test_the_cells_of_the_page_on_interventions_run() -> None:
+    cells = PYTHON.findall((ROOT / "docs/interventions.md").read_text(encoding="utf-8"))
+    assert cells
+    code = "\n".join(cell.removeprefix("```python\n").removesuffix("```") for cell in cells)
+    known: dict[str, object] = {}
+    exec(compile(code, "docs/interventions.md", "exec"), known)  # noqa: S102 (our own page)
+    assert known["cache"]
+
+
 def test_the_start_page_names_the_wheel_of_this_version() -> None:
     assert f"firstlight-{firstlight.__version__}-py3-none-any.whl" in (ROOT / "docs/index.md").read_text()
 

@@ -18,6 +18,11 @@ from firstlight.networks.block import GatedFeedForward as GatedFeedForward
 from firstlight.networks.block import build_block as build_block
 from firstlight.networks.cache import KeyValueCache as KeyValueCache
 from firstlight.networks.config import TransformerConfig as TransformerConfig
+from firstlight.networks.instrument import ActivationCache as ActivationCache
+from firstlight.networks.instrument import activation_names as activation_names
+from firstlight.networks.instrument import hooks as hooks
+from firstlight.networks.instrument import run_with_cache as run_with_cache
+from firstlight.networks.instrument import run_with_hooks as run_with_hooks
 from firstlight.networks.layers import num_parameters as num_parameters
 from firstlight.networks.positions import FractionalPositions as FractionalPositions
 from firstlight.networks.positions import LearnedPositions as LearnedPositions

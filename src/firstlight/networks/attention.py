@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pkgutil import resolve_name
 from typing import Any
 
@@ -16,6 +15,8 @@ from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.positions import RelativePositions, RotaryPositions
 from firstlight.networks.variants import Positions
+
+Watch = Callable[[str, Tensor], Tensor]  # receives a step's name and value, and returns what is used in its place
 
 
 class MultiHeadAttention(nn.Module):
@@ -49,9 +50,10 @@ class MultiHeadAttention(nn.Module):
         output_dropout: probability of dropout on the output in training.
 
     Attributes:
-        watch: a function that receives the attention weights of each call, (b, h, q, k), or None. The output is then
-            computed from these weights; it differs from the output of the fused function only in rounding. See
-            `attention_weights`.
+        watch: a function that receives the steps of each call and returns what is used in their place, or None. The
+            steps are hook_q, (b, q, h, e), hook_k and hook_v, (b, k, g, e), before they are rotated; hook_attn_scores
+            and hook_pattern, (b, h, q, k); and hook_z, (b, q, h, e). The output is then computed from them; it differs
+            from the output of the fused function only in rounding. See `hooks` and `attention_weights`.
 
     Shape:
         - hidden: (batch, queries, dim)
@@ -103,7 +105,7 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(dim, shared_dim, bias=bias)
         self.output = nn.Linear(inner_dim, dim, bias=output_bias) if output_projection else nn.Identity()
         self.rotary, self.relative = rotary, relative
-        self.watch: Callable[[Tensor], None] | None = None
+        self.watch: Watch | None = None
 
     def forward(
         self,
@@ -142,19 +144,30 @@ class MultiHeadAttention(nn.Module):
 
         The keys and values are those of all tokens, cached or in `hidden`, or those of `memory`.
         """
-        if memory is None and cache is not None:  # one product and one rotation: half of the time for one token
-            joined = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))  # (b, q, (h + g + g)·e)
-            placed = self.split_heads(self.rotate(joined[..., : -self.shared_dim], cache.length))  # (b, h + g, q, e)
+        own = cache if memory is None else None  # the cache of self-attention
+        if own is not None and self.watch is None:  # one product and one rotation: half of the time for one token
+            joined = F.linear(hidden, *own.joined((self.query, self.key, self.value)))  # (b, q, (h + g + g)·e)
+            placed = self.split_heads(self.rotate(joined[..., : -self.shared_dim], own.length))  # (b, h + g, q, e)
             value = self.split_heads(joined[..., -self.shared_dim :])
-            return placed[:, : self.num_heads], *cache.append(placed[:, self.num_heads :], value)
-        query = self.split_heads(self.rotate(self.query(hidden)))
+            return placed[:, : self.num_heads], *own.append(placed[:, self.num_heads :], value)
+        start = 0 if own is None else own.length
+        query = self.split_heads(self.rotate(self._seen("hook_q", self.query(hidden)), start))
         if cache is not None and cache.memory is not None:
             return query, *cache.memory
         read = hidden if memory is None else memory
-        key, value = self.split_heads(self.rotate(self.key(read))), self.split_heads(self.value(read))
+        key = self.split_heads(self.rotate(self._seen("hook_k", self.key(read)), start))
+        value = self.split_heads(self._seen("hook_v", self.value(read)))
+        if own is not None:
+            return query, *own.append(key, value)
         if cache is not None:
             cache.memory = key, value
         return query, key, value
+
+    def _seen(self, step: str, projected: Tensor) -> Tensor:
+        """Return queries, keys or values, (b, q, heads·e), or what `watch` returns for them."""
+        if self.watch is None:
+            return projected
+        return self.watch(step, projected.unflatten(-1, (-1, self.head_dim))).flatten(-2)
 
     def rotate(self, projected: Tensor, start: int = 0) -> Tensor:
         """Return queries or keys, (b, q, heads·e), rotated by the positions start, start + 1, …."""
@@ -185,9 +198,10 @@ class MultiHeadAttention(nn.Module):
             )
         key, value = (each.repeat_interleave(self.group, dim=1) for each in (key, value))  # (b, h, k, e)
         scores = query @ key.transpose(-2, -1) * self.scale  # (b, h, q, k)
-        weights = masks.masked_softmax(scores if bias is None else scores + bias, mask)
-        self.watch(weights.detach())
-        return F.dropout(weights, self.dropout, self.training) @ value
+        scores = masks.added_to(scores if bias is None else scores + bias, mask)
+        weights = self.watch("hook_pattern", masks.masked_softmax(self.watch("hook_attn_scores", scores), mask))
+        heads = F.dropout(weights, self.dropout, self.training) @ value
+        return self.watch("hook_z", heads.transpose(1, 2)).transpose(1, 2)
 
     def bias(self, query: Tensor, key: Tensor) -> Tensor | None:
         """Return what is added to the scaled scores, broadcastable to (b, h, q, k), or None. A subclass may change it.
@@ -261,11 +275,28 @@ def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
         {'blocks.0.self_attention': torch.Size([1, 4, 3, 3])}
     """
     weights: dict[str, Tensor] = {}
-    attentions = {name: module for name, module in network.named_modules() if isinstance(module, MultiHeadAttention)}
-    for name, attention in attentions.items():
-        attention.watch = partial(weights.__setitem__, name)
-    try:
+
+    def keep(name: str) -> Watch:
+        def watch(step: str, value: Tensor) -> Tensor:
+            if step == "hook_pattern":
+                weights[name] = value.detach()
+            return value
+
+        return watch
+
+    with ExitStack() as opened:
+        for name, module in network.named_modules():
+            if isinstance(module, MultiHeadAttention):
+                opened.enter_context(watching(module, keep(name)))
         yield weights
+
+
+@contextmanager
+def watching(module: Any, watch: Watch) -> Iterator[None]:
+    """Set `watch` of an attention or a block inside a `with` block. It runs after that of an outer `with` block."""
+    outer: Watch | None = module.watch
+    module.watch = watch if outer is None else lambda step, value: watch(step, outer(step, value))
+    try:
+        yield
     finally:
-        for attention in attentions.values():
-            attention.watch = None
+        module.watch = outer

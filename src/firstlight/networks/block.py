@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.choices import member
-from firstlight.networks.attention import build_attention
+from firstlight.networks.attention import Watch, build_attention
 from firstlight.networks.cache import LayerCache, RecentCache
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.layers import CausalConvolution, build_norm, normalise
@@ -158,6 +158,10 @@ class Block(nn.Module):
         convolutions: causal convolutions of the inputs of self-attention and of the feed-forward layer, which only a
             `GeneralBlock` applies.
 
+    Attributes:
+        watch: a function that receives the name of a layer after the first and the vectors before it, (batch,
+            length, dim), and returns what is used in their place, or None. See `hooks`.
+
     Shape:
         - hidden: (batch, length, dim)
         - memory: (batch, keys, dim)
@@ -193,6 +197,7 @@ class Block(nn.Module):
         self.cross_attention_norm: Any = cross_attention_norm
         self.feed_forward, self.feed_forward_norm = feed_forward, feed_forward_norm
         self.feed_forward_convolution = convolutions[1]
+        self.watch: Watch | None = None
 
     def forward(
         self,
@@ -222,8 +227,12 @@ class Block(nn.Module):
         hidden = self.add(hidden, attention, self.self_attention_norm)
         if self.cross_attention is not None:
             attention = partial(self.cross_attention, memory=memory, mask=memory_mask, cache=cache)
-            hidden = self.add(hidden, attention, self.cross_attention_norm)
-        return self.add(hidden, self.feed_forward, self.feed_forward_norm)
+            hidden = self.add(self.before("cross_attention", hidden), attention, self.cross_attention_norm)
+        return self.add(self.before("feed_forward", hidden), self.feed_forward, self.feed_forward_norm)
+
+    def before(self, layer: str, hidden: Tensor) -> Tensor:
+        """Return the vectors that a layer reads: `hidden`, or what `watch` returns for it."""
+        return hidden if self.watch is None else self.watch(layer, hidden)
 
     def add(self, hidden: Tensor, layer: Layer, norm: Layer) -> Tensor:
         """Return the vectors plus the output of a layer. Both have the shape (batch, length, dim)."""
@@ -277,6 +286,7 @@ class GeneralBlock(Block):
 
         def apply(name: str, hidden: Tensor, recent: RecentCache | None = None, **options: Any) -> Tensor:
             """Return the vectors after a layer, with its norm, its convolution and its residual connection."""
+            hidden = self.before(name, hidden)
             norm, convolution = getattr(self, f"{name}_norm"), getattr(self, f"{name}_convolution", None)
             change = normalise(norm, hidden, padding_mask) if self.norm is Norm.pre else hidden
             if convolution is not None:
