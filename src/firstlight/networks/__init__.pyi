@@ -23,6 +23,12 @@ from firstlight.networks.instrument import activation_names as activation_names
 from firstlight.networks.instrument import hooks as hooks
 from firstlight.networks.instrument import run_with_cache as run_with_cache
 from firstlight.networks.instrument import run_with_hooks as run_with_hooks
+from firstlight.networks.interventions import activation_patching as activation_patching
+from firstlight.networks.interventions import direct_logit_attribution as direct_logit_attribution
+from firstlight.networks.interventions import head_scores as head_scores
+from firstlight.networks.interventions import logit_lens as logit_lens
+from firstlight.networks.interventions import mean_ablation as mean_ablation
+from firstlight.networks.interventions import occlusion as occlusion
 from firstlight.networks.layers import num_parameters as num_parameters
 from firstlight.networks.positions import FractionalPositions as FractionalPositions
 from firstlight.networks.positions import LearnedPositions as LearnedPositions
