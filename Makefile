@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build docs train results dashboard test test-all faults lint format audit resolve clean
+.PHONY: help setup build docs train results dashboard test test-all test-browser faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ test: $(INSTALLED)  ## Run the tests that are not marked slow
 
 test-all: $(INSTALLED)  ## Run all tests, with a new process for each script: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=10 -m 'not faults and not clusters'
+
+test-browser: $(INSTALLED)  ## Test the pages in a browser: widths, colour schemes, keyboard, accessibility; a minute
+	$(BIN)/python -m pytest -q -m browser tests/lab --durations=5
 
 faults: $(INSTALLED)  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults

@@ -9,6 +9,8 @@ from typing import Any
 from firstlight.runs.summary import Run
 
 CLASSES = ("bad", "so-so", "good")
+NASTY = "</script><img src=x onerror=\"document.title='broken'\"><b>bold</b>"
+COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
 
 
 def a_row(name: str = "", value: float = 0.5, **changes: Any) -> Run:
@@ -22,6 +24,34 @@ def a_row(name: str = "", value: float = 0.5, **changes: Any) -> Run:
 def falls(metric: str) -> bool:
     """Return whether lower values of a metric are better, as `boards` asks."""
     return metric.endswith("loss")
+
+
+def fill(folder: Path) -> Path:
+    """Write runs of two tasks, one of them on generated data, with a failed job, a damaged run and a baseline."""
+    value = {("tiny", 0): 0.31, ("tiny", 0.2): 0.37, ("small", 0): 0.53, ("small", 0.2): 0.47}
+    for (model, dropout), mean in value.items():
+        for seed in (1, 2):
+            accuracy = mean + 0.01 * (2 * seed - 3)
+            make_run(
+                folder,
+                f"sweeps/grid/dropout-{dropout}_model-{model}_seed-{seed}",
+                *(f"model={model}", f"dropout={dropout}", f"seed={seed}", "optimizer.lr=1e-3"),
+                model=model,
+                dropout=dropout,
+                seed=seed,
+                counts=COUNTS,
+                metrics={"val/accuracy": accuracy, "val/loss": 1.7 - accuracy, "test/accuracy": accuracy - 0.1},
+                parameters=1009 if model == "tiny" else 20_011,
+                flops=int((1e9 if model == "tiny" else 3e10) * (1 + seed)),
+                lines=a_history(11, scale=1 + mean),
+            )
+    make_run(folder, "sweeps/grid/seed-3", "optimizer.lr=1e30", seed=3, status="failed", reason=NASTY, metrics={})
+    broken = make_run(folder, "stars/runs/now")
+    (broken / "metrics.json").write_text("")
+    make_baseline(folder, "stars/baseline/then", metrics={"val/accuracy": 0.43, "val/loss": 1.3}, parameters=503)
+    names = {"task": "names", "optimized_metric": "val/loss", "metrics": {"val/loss": 2.25}, "source": "sample"}
+    make_run(folder, "names/runs/one", "data.source=sample", texts=f"né\n\n{NASTY}", **names)
+    return folder
 
 
 def make_run(folder: Path, name: str, *overrides: str, **changes: Any) -> Path:

@@ -18,41 +18,11 @@ import pytest
 from browser import Opened, a_browser, open_file
 from firstlight.files.row_writer import write_rows
 from firstlight.runs.predictions import Predictions, write_predictions
-from run_folders import a_history, make_baseline, make_run, write_confusion
+from run_folders import NASTY, a_history, fill, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
 
 METRIC = "val/accuracy"
 FILES = ("report.html", "report.md", "report.csv")
-NASTY = "</script><img src=x onerror=\"document.title='broken'\"><b>bold</b>"
-COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
-
-
-def fill(folder: Path) -> Path:
-    """Write runs of two tasks, one of them on generated data, with a failed job, a damaged run and a baseline."""
-    value = {("tiny", 0): 0.31, ("tiny", 0.2): 0.37, ("small", 0): 0.53, ("small", 0.2): 0.47}
-    for (model, dropout), mean in value.items():
-        for seed in (1, 2):
-            accuracy = mean + 0.01 * (2 * seed - 3)
-            make_run(
-                folder,
-                f"sweeps/grid/dropout-{dropout}_model-{model}_seed-{seed}",
-                *(f"model={model}", f"dropout={dropout}", f"seed={seed}", "optimizer.lr=1e-3"),
-                model=model,
-                dropout=dropout,
-                seed=seed,
-                counts=COUNTS,
-                metrics={METRIC: accuracy, "val/loss": 1.7 - accuracy, "test/accuracy": accuracy - 0.1},
-                parameters=1009 if model == "tiny" else 20_011,
-                flops=int((1e9 if model == "tiny" else 3e10) * (1 + seed)),
-                lines=a_history(11, scale=1 + mean),
-            )
-    make_run(folder, "sweeps/grid/seed-3", "optimizer.lr=1e30", seed=3, status="failed", reason=NASTY, metrics={})
-    broken = make_run(folder, "stars/runs/now")
-    (broken / "metrics.json").write_text("")
-    make_baseline(folder, "stars/baseline/then", metrics={METRIC: 0.43, "val/loss": 1.3}, parameters=503)
-    names = {"task": "names", "optimized_metric": "val/loss", "metrics": {"val/loss": 2.25}, "source": "sample"}
-    make_run(folder, "names/runs/one", "data.source=sample", texts=f"né\n\n{NASTY}", **names)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ DEEPEST = 0.65  # largest opacity of a colour at which dark text is readable
 SMALL_SCORE = 0.5  # nats; a text with smaller scores only has pale colours
 MOST_CLASSES = 10  # classes with a bar, the most probable ones
 LEGEND = (  # of words with attention; page.js writes into it
-    '<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
+    '<p class="legend"><span class="says">Point at a word, or move to it with Tab and the arrow keys, to see its '
+    "attention.</span>"
     '<span class="looks"></span></p>'
 )
 MOST_UNREAD = 30  # consecutive words outside the context that are shown

@@ -20,14 +20,21 @@ from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 
 NAME = "figures.html"
+GROUPS = {
+    "data": "The data",
+    "figures": "The predictions",
+    "network": "The network",
+    "training": "The training",
+}  # by module
 OF_TRAINING = ("embeddings", "curves")  # figures that show a training, whatever data the others show
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
 
 class Shown(NamedTuple):
-    """Figure on the page. is_sample: whether it shows generated data."""
+    """Figure on the page. group: its heading; is_sample: whether it shows generated data."""
 
     name: str
+    group: str
     caption: str
     notes: list[str]
     figure: Figure
@@ -74,7 +81,8 @@ class Page:
             notes.append("boxes are characters that are not in the font")
         for note in notes:
             self._printed.setdefault(note, []).append(drawing.name)
-        self.shown.append(Shown(drawing.name, drawing.caption, notes, drawn.figure, image, is_sample))
+        group = GROUPS[drawing.module.rpartition(".")[2]]
+        self.shown.append(Shown(drawing.name, group, drawing.caption, notes, drawn.figure, image, is_sample))
 
     def print_notes(self) -> None:
         """Print each note once on standard error, with the names of its figures."""
@@ -86,24 +94,35 @@ class Page:
         parts = [f"<h1>{escape(self.title)}</h1>", f"<p>{escape(self.subtitle)}</p>"]
         if self.sample_note is not None:
             parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')
-        links = (f'<a href="#{shown.name}">{shown.name}</a>' for shown in self.shown)
-        parts.append(f"<nav>{' '.join(links)}</nav>")
-        parts += [_figure(shown) for shown in self.shown]
+        groups = {each.group: [shown for shown in self.shown if shown.group == each.group] for each in self.shown}
+        parts.append('<div class="page">\n<nav aria-label="figures">')
+        for group, figures in groups.items():
+            links = (f'<a href="#{shown.name}">{_title(shown)}</a>' for shown in figures)
+            parts.append(f"<p>{group}</p>{' '.join(links)}")
+        parts.append("</nav>\n<main>")
+        for group, figures in groups.items():
+            parts += [f"<h2>{group}</h2>", *map(_figure, figures)]
         if self.left_out:
             reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out.items())
             parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
+        parts.append("</main>\n</div>")
         path = self.folder / NAME
         template = Template((files("firstlight.lab.explore") / "page.html").read_text(encoding="utf-8"))
         write_atomically(path, template.substitute(title=escape(self.title), body="\n".join(parts)))
         return path
 
 
+def _title(shown: Shown) -> str:
+    return shown.name.replace("_", " ").capitalize()
+
+
 def _figure(shown: Shown) -> str:
     image = base64.b64encode(shown.image.read_bytes()).decode()
     sample = ' <span class="sample">Generated sample.</span>' if shown.is_sample else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown.notes)
+    title = escape(shown.figure.get_suptitle() or _title(shown), quote=True)
     return (
-        f'<figure id="{shown.name}">\n<h2>{shown.name.replace("_", " ").capitalize()}</h2>\n'
-        f'<img alt="{escape(shown.figure.get_suptitle(), quote=True)}" src="data:image/png;base64,{image}">\n'
+        f'<figure id="{shown.name}">\n<h3>{_title(shown)}</h3>\n'
+        f'<img alt="{title}" src="data:image/png;base64,{image}">\n'
         f"<figcaption>{escape(shown.caption)}{sample}{notes}</figcaption>\n</figure>"
     )

@@ -82,6 +82,7 @@ function fill(part, html) {
   part.innerHTML = html;
   if (dataset?.label) part.querySelector(`[data-label="${CSS.escape(dataset.label)}"]`)?.focus();
   else if (name) part.querySelector(`[name="${name}"]`)?.focus();
+  for (const map of part.querySelectorAll(".attention")) map.querySelector(".word")?.setAttribute("tabindex", 0);
 }
 
 function askAll(form) {
@@ -121,7 +122,7 @@ function look(word) {
   }
   others.forEach((other, i) => {
     const part = Math.round((65 * weights[i]) / largest);
-    other.style.setProperty("--look", `color-mix(in srgb, var(--attention) ${part}%, white)`);
+    other.style.setProperty("--look", `color-mix(in srgb, var(--attention) ${part}%, var(--paper))`);
   });
   const best = weights.map((weight, i) => [weight, others[i].textContent]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   const looks = answer.querySelector(".looks");
@@ -130,11 +131,23 @@ function look(word) {
   answer.classList.add("looking");
 }
 
-document.addEventListener("mouseover", (event) => {
-  const word = event.target.closest?.(".attention .word");
-  if (word) look(word);
-  else document.querySelectorAll(".looking").forEach(lookAway);
-});
+for (const kind of ["mouseover", "focusin"]) {
+  document.addEventListener(kind, (event) => {
+    const word = event.target.closest?.(".attention .word");
+    if (word) look(word);
+    else document.querySelectorAll(".looking").forEach(lookAway);
+  });
+}
+
+// Moves the keyboard focus to the next word, so that Tab stops at one word of a text.
+function moveTo(word, step) {
+  const words = [...word.closest(".attention").querySelectorAll(".word")];
+  const next = words[words.indexOf(word) + step];
+  if (!next) return;
+  word.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
 
 function lookAway(answer) {
   answer.classList.remove("looking");
@@ -238,6 +251,11 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("keydown", (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const output = event.target.closest(".output");
+  const word = event.target.closest(".attention .word");
+  if (step && word) {
+    event.preventDefault();
+    moveTo(word, step);
+  }
   if (step && output) {
     event.preventDefault();
     const number = Number(output.querySelector(".chosen")?.dataset.token ?? -1) + step;

@@ -202,7 +202,7 @@ function showRuns() {
     columns: differing(columns, board.runs, board.isSample ? SAME_LEFT_OUT.slice(1) : SAME_LEFT_OUT),
     order: [[0, "asc"]],
     ...paged(board.runs),
-    select: { style: "os" },
+    select: { style: "os", keys: true },
     columnControl: [
       { target: 0, content: ["order"] },
       { target: 1, content: ["search"] },
@@ -210,6 +210,10 @@ function showRuns() {
     ordering: { indicators: false, handler: true },
     language: { emptyTable: "no runs", zeroRecords: "no runs match the filters" },
   });
+  for (const cell of document.querySelectorAll("#runs_wrapper thead [data-dt-column]:has(input)")) {
+    const name = runsTable.column(cell.dataset.dtColumn).title();
+    cell.querySelectorAll("input, select").forEach((field) => field.setAttribute("aria-label", `filter of ${name}`));
+  }
   runsTable.on("search.dt select.dt deselect.dt", redrawSoon);
   runsTable.on("select.dt deselect.dt", showDetails);
   showDetails();
@@ -286,6 +290,7 @@ function redraw() {
   drawHeat(counted(all));
   drawConfusion();
   drawTexts();
+  makeScrollable();
   document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1); // for tests
 }
 
@@ -739,7 +744,23 @@ function drawConfusion() {
     drawnLayout.title = { ...titled(""), y: 1, yanchor: "top", pad: { t: 18 }, text: title.map(plain).join("<br>"), font: { size: 13 } };
     Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
     drawn.on("plotly_click", ({ points: [{ x, y }] }) => showCell(run, y, x));
+    chooseByKeys(drawn, run);
   }
+}
+
+function chooseByKeys(drawn, run) {
+  // The arrow keys move from cell to cell of a confusion matrix that has the keyboard focus.
+  const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Enter: [0, 0] };
+  const last = run.confusion.classes.length - 1;
+  let cell = [0, 0];
+  for (const [name, value] of Object.entries({ tabindex: 0, role: "application", "aria-label": `confusion matrix of ${named(run)}; the arrow keys move to a cell` })) drawn.setAttribute(name, value);
+  drawn.addEventListener("keydown", (event) => {
+    const step = steps[event.key];
+    if (!step) return;
+    event.preventDefault();
+    cell = cell.map((place, axis) => Math.min(last, Math.max(0, place + step[axis])));
+    showCell(run, ...cell);
+  });
 }
 
 function showCell(run, row, column) {
@@ -804,6 +825,11 @@ function openBoard(index) {
   showGroups();
   showRuns();
   redraw();
+}
+
+function makeScrollable() {
+  // Lets the keyboard scroll what is wider than its place.
+  for (const part of document.querySelectorAll("#overview, #left, .wide, .dt-scroll-body, pre")) part.tabIndex = 0;
 }
 
 function setTheme() {
