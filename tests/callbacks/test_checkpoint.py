@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.errors import RunError, UserError
 from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.runs.folder import RunFolder
 
 
 class Scores(Callback):
@@ -190,6 +191,23 @@ def test_a_sanity_check_and_an_evaluation_write_nothing(bench, tmp_path) -> None
     writes = Writes(tmp_path)
     bench.fit(Scores(1, 2), best_and_last(tmp_path), writes, num_sanity_val_steps=2, limit_train_batches=2)
     assert writes.steps == [None, None]
+
+
+def test_checkpoints_are_kept_from_the_first_step_on_and_change_nothing(bench, tmp_path) -> None:
+    for name, keep in {"kept": 3, "not": None}.items():
+        callback = BestAndLast(str(tmp_path / name / "checkpoints"), "val/loss", "min", None, keep)
+        bench.fit(callback, limit_train_batches=7, max_epochs=1)
+    kept = RunFolder(tmp_path / "kept").kept_checkpoints
+    assert list(kept) == [0, 3, 6]
+    assert RunFolder(tmp_path / "not").kept_checkpoints == {}
+    contents = {step: read_checkpoint(path) for step, path in kept.items()}
+    assert [content["global_step"] for content in contents.values()] == [0, 3, 6]
+    assert all("optimizer_states" not in content for content in contents.values())
+    last, same = (read_checkpoint(tmp_path / name / "checkpoints/last.ckpt")["state_dict"] for name in ("kept", "not"))
+    assert all(torch.equal(weight, same[key]) for key, weight in last.items())
+    assert not all(torch.equal(weight, contents[6]["state_dict"][key]) for key, weight in last.items())
+    with pytest.raises(UserError, match=r"^callbacks\.checkpoint\.keep_every=0 must be at least 1, or null"):
+        BestAndLast("folder", "val/loss", "min", None, 0)
 
 
 @pytest.mark.parametrize("every", [0, -5])

@@ -26,9 +26,11 @@ class BestAndLast(Checkpoint):
         mode: `min` if a smaller metric is better, `max` if a larger one is.
         every_n_train_steps: The number of steps between two writes of `last.ckpt`. None: only after a validation and at
             the end.
+        keep_every: The number of steps between two checkpoints that are kept, `step_000500.ckpt` and so on, with the
+            weights only. The first one is written before the first step. None: none are kept.
 
     Raises:
-        UserError: If `every_n_train_steps` is below 1, or if a validation did not log `monitor`.
+        UserError: If `every_n_train_steps` or `keep_every` is below 1, or if a validation did not log `monitor`.
         RunError: If a weight is not finite when a checkpoint is written.
 
     Example:
@@ -46,21 +48,33 @@ class BestAndLast(Checkpoint):
         >>> again = Classification.load_from_checkpoint("best_and_last/best.ckpt")
     """
 
-    def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
-        if every_n_train_steps is not None and every_n_train_steps < 1:
-            raise UserError(
-                f"callbacks.checkpoint.every_n_train_steps={every_n_train_steps} must be at least 1, or null"
-            )
+    def __init__(
+        self,
+        folder: str,
+        monitor: str,
+        mode: str,
+        every_n_train_steps: int | None = None,
+        keep_every: int | None = None,
+    ) -> None:
+        for name, every in {"every_n_train_steps": every_n_train_steps, "keep_every": keep_every}.items():
+            if every is not None and every < 1:
+                raise UserError(f"callbacks.checkpoint.{name}={every} must be at least 1, or null")
         self.folder, self.monitor, self.mode = Path(folder), monitor, mode
-        self.every_n_train_steps = every_n_train_steps
+        self.every_n_train_steps, self.keep_every = every_n_train_steps, keep_every
         self.best_model_path = str(self.folder / "best.ckpt")  # Lightning's names; its strategies assign to them
         self.last_model_path = str(self.folder / "last.ckpt")
         self.best_score: float | None = None
         self.saved_step = -1
         self.is_saving = False
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.global_step == 0:
+            self._keep(trainer)
+
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         every, step = self.every_n_train_steps, trainer.global_step
+        if ends_a_step(trainer, batch_idx):
+            self._keep(trainer)
         if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
         # At the end of an epoch without a validation, Lightning would count the batches of the next epoch wrongly.
@@ -118,7 +132,12 @@ class BestAndLast(Checkpoint):
             return True
         return _is_scheduled(trainer, batch_idx)
 
-    def _save(self, trainer: Trainer, path: str) -> None:
+    def _keep(self, trainer: Trainer) -> None:
+        step = trainer.global_step
+        if self.keep_every is not None and step % self.keep_every == 0:
+            self._save(trainer, str(self.folder / f"step_{step:06d}.ckpt"), weights_only=True)
+
+    def _save(self, trainer: Trainer, path: str, *, weights_only: bool = False) -> None:
         if self.saved_step >= 0 and not self.folder.is_dir():
             raise RunError(f"{self.folder} was removed or moved while the run was trained")
         for name, parameter in trainer.lightning_module.named_parameters():
@@ -126,7 +145,7 @@ class BestAndLast(Checkpoint):
                 raise RunError(f"{name} is not finite at step {trainer.global_step}; lower optimizer.lr")
         self.is_saving = True
         try:
-            trainer.save_checkpoint(path)
+            trainer.save_checkpoint(path, weights_only)
         finally:
             self.is_saving = False
 

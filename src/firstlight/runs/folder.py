@@ -88,6 +88,13 @@ class RunFolder:
         named = (self.last_checkpoint, self.previous_checkpoint, self.best_checkpoint)
         return [path for path in named if path.is_file()]
 
+    @property
+    def kept_checkpoints(self) -> dict[int, Path]:
+        """The checkpoints that `callbacks.checkpoint.keep_every` kept, by their steps, in order."""
+        paths = sorted((self.path / "checkpoints").glob("step_*.ckpt"))
+        steps = ((path.stem.removeprefix("step_"), path) for path in paths)
+        return {int(step): path for step, path in steps if step.isdecimal()}
+
     def is_run(self) -> bool:
         """Return whether a training run has written a record here."""
         return self.metrics_file.is_file()
