@@ -23,6 +23,8 @@ from firstlight.networks import (
     Generator,
     GeneratorConfig,
     TransformerConfig,
+    run_with_cache,
+    run_with_hooks,
 )
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
 
@@ -31,15 +33,34 @@ SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "context_length": CONTEXT, "
 NUM_TEXTS = 200  # random texts of a thorough comparison
 TOLERANCE = 1e-4  # of the largest logit of a text
 NORMS = [(norm, kind) for norm in Norm for kind in NormKind]
-COMPUTE = """([description, data, inputs]) => {
+OPEN = """
     const tokenizer = { kind: "characters", characters: "a", unknown_symbol: null };
     const buffer = Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)).buffer;
     const network = openNetwork({ tokenizers: [tokenizer], ...description }, buffer);
     const ids = (input) => Int32Array.from(input);
     const isPair = description.kind === "translator";
-    const inputsOf = (input) => isPair ? { source: ids(input[0]), target: ids(input[1]) } : ids(input);
+"""
+SEE = f"""([description, data, input]) => {{
+    {OPEN}
+    const found = {{}};
+    const see = (name, {{ data, shape }}) => (found[name] = [shape, Array.from(data, (value) => String(value))]);
+    network.run(isPair ? {{ source: ids(input), target: ids(input) }} : ids(input), {{ see }});
+    return [network.names, found];
+}}"""
+EDIT = f"""([description, data, input]) => {{
+    {OPEN}
+    const edit = (name, {{ data, shape }}) => {{
+        if (name !== "blocks.0.attn.hook_z") return undefined;
+        const isKept = (i) => Math.floor(i / shape[2]) % shape[1] > 0;
+        return {{ data: data.map((value, i) => (isKept(i) ? value : 0)), shape }};
+    }};
+    return Array.from(network.run(ids(input), {{ edit }}).data);
+}}"""
+COMPUTE = f"""([description, data, inputs]) => {{
+    {OPEN}
+    const inputsOf = (input) => isPair ? {{ source: ids(input[0]), target: ids(input[1]) }} : ids(input);
     return inputs.map((input) => Array.from(network.run(inputsOf(input)).data));
-}"""
+}}"""
 
 Options = dict[str, Any]
 
@@ -178,6 +199,47 @@ def test_every_combination_on_200_texts(page: Any, positions: Positions, norm: t
         if norm[1] is not NormKind.over_words:
             compare(page, GeneratorConfig(**options), number, NUM_TEXTS)
             compare(page, MaskedConfig(**options), number, NUM_TEXTS)
+
+
+@pytest.mark.parametrize("config_of", [classifier, generator, translator, masked])
+@torch.inference_mode()
+def test_activations_have_the_names_and_the_values_of_torch(
+    page: Any, config_of: Callable[[int], TransformerConfig]
+) -> None:
+    more = {"hook_pos_embed", "hook_rot_q", "hook_rot_k"}  # only in the page, for the figures
+    for number in range(len(Positions)):
+        config = config_of(number)
+        kind, network = network_of(config, number)
+        ids = torch.tensor([[7, 3, 5, 11]])
+        _, cache = run_with_cache(network, *[ids] * (2 if kind == "translator" else 1))
+        description, tensors = described(network, config)
+        names, found = page.evaluate(
+            SEE, [{"kind": kind, **description}, base64.b64encode(tensors).decode(), ids[0].tolist()]
+        )
+        assert [name for name in names if name.rpartition(".")[2] not in more] == sorted(cache, key=names.index)
+        assert set(names) == found.keys()
+        for name, value in cache.items():
+            shape, data = found[name]
+            numbers = np.array([float(number.replace("Infinity", "inf")) for number in data])
+            np.testing.assert_allclose(numbers.reshape(shape), value[0], atol=1e-4, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_an_activation_that_is_replaced_changes_the_logits_as_in_torch(page: Any) -> None:
+    config = generator(1)
+    kind, network = network_of(config, 1)
+
+    def remove(value: torch.Tensor, *, hook: Any) -> torch.Tensor:
+        value[..., 0, :] = 0
+        return value
+
+    ids = torch.tensor([[7, 3, 5, 11]])
+    expected = run_with_hooks(network, ids, fwd_hooks=[("blocks.0.attn.hook_z", remove)]).flatten().numpy()
+    description, tensors = described(network, config)
+    arguments = [{"kind": kind, **description}, base64.b64encode(tensors).decode(), ids[0].tolist()]
+    found = np.array(page.evaluate(EDIT, arguments))
+    assert np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max()
+    assert np.abs(found - network(ids).flatten().numpy()).max() > 0.01
 
 
 def test_each_weight_is_stored_once() -> None:

@@ -31,7 +31,8 @@ from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
 from firstlight.kind.panel import BadInputError, Inputs
 from firstlight.lab.playground import connections, page
-from firstlight.lab.playground.server import Playground, panel_of
+from firstlight.lab.playground.page import panel_of
+from firstlight.lab.playground.server import Playground
 from firstlight.translator.panel import TranslatorPanel
 from tests_support import Done, Scripts
 

@@ -12,8 +12,7 @@ import pytest
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.kind.panel import Inputs
-from firstlight.lab.playground.page import page
-from firstlight.lab.playground.server import panel_of
+from firstlight.lab.playground.page import page, panel_of
 from firstlight.masked.run import MaskedRun
 from firstlight.runs.predictions import read_predictions
 from tests_support import Scripts

@@ -1,4 +1,4 @@
-"""A page on this machine to try trained runs: type a text, and see the answer and its explanation."""
+"""A page to try trained runs: type a text, and see the answer and its explanation."""
 
 import socket
 from contextlib import suppress
@@ -12,6 +12,7 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
+from firstlight.files.row_writer import check_output
 from firstlight.invocation import install_command
 from firstlight.kind.load import load, run_for
 from firstlight.terminal_text import say
@@ -37,6 +38,8 @@ class PlaygroundOptions:
         open: Open the page in the browser.
         checkpoint: The checkpoint of each run.
         log_dir: The folder below which `latest` and `best` search runs.
+        export: Write a page with the networks inside to this file, in place of a server. It opens in any browser,
+            without firstlight and without a network.
     """
 
     runs: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
@@ -44,16 +47,22 @@ class PlaygroundOptions:
     open: Annotated[bool, tyro.conf.arg(aliases=["--browser"])] = False
     checkpoint: Literal["best", "last"] = "best"
     log_dir: Path = Path("logs")
+    export: Path | None = None
 
 
 def main() -> None:
-    """Parse the command line and serve the page until Ctrl-C."""
+    """Parse the command line, and serve the page until Ctrl-C or write it to a file."""
     options = parse(PlaygroundOptions, "playground")
     if not options.runs:
         raise UserError("name a run: its folder, `latest` or `best:<metric>`; several runs are shown side by side")
-    if any(find_spec(name) is None for name in NEEDED):
+    if options.export is None and any(find_spec(name) is None for name in NEEDED):
         raise UserError(f"the playground requires the extra playground: {install_command('playground')}")
+    if options.export is not None:
+        check_output(options.export, [".html"])
     folders = [str(run_for("playground", run, options.log_dir).path) for run in options.runs]
+    if options.export is not None:
+        export(folders, options.checkpoint, options.export, opens=options.open)
+        return
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)
         address = f"http://{HOST}:{listening.getsockname()[1]}"
@@ -61,6 +70,18 @@ def main() -> None:
         if options.open:
             open_page(address)
         serve(server_of(playground), listening)
+
+
+def export(folders: list[str], checkpoint: str, file: Path, *, opens: bool) -> None:
+    """Write a page with the networks of some runs. Raises UserError for one that a page cannot compute."""
+    from firstlight.files.atomic import write_atomically
+    from firstlight.lab.playground.page import exported_page, panel_of
+
+    text = exported_page([panel_of(load(folder, checkpoint=checkpoint)) for folder in folders])
+    write_atomically(file, text)
+    say(f"{file} ({file.stat().st_size / 1e6:.1f} MB) shows {', '.join(folders)}")
+    if opens:
+        open_page(file)
 
 
 def listen(port: int | None) -> socket.socket:
@@ -77,7 +98,8 @@ def listen(port: int | None) -> socket.socket:
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
     """Return the loaded runs, ready to answer. Raises UserError."""
-    from firstlight.lab.playground.server import Playground, panel_of
+    from firstlight.lab.playground.page import panel_of
+    from firstlight.lab.playground.server import Playground
 
     panels = [panel_of(load(folder, checkpoint=checkpoint)) for folder in folders]
     for panel in panels:

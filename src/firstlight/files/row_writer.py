@@ -17,10 +17,10 @@ ENDINGS = (".csv", ".tsv", ".jsonl")
 Write = Callable[[dict[str, Any]], object]  # writes a row
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, endings: Sequence[str] = ENDINGS) -> None:
     """Raise UserError if the ending is not supported, or if the folder does not exist or is not writable."""
-    if path.suffix.lower() not in ENDINGS:
-        raise UserError(f"{path}: the ending {path.suffix!r} is not supported; use {listed(ENDINGS, 'or')}")
+    if path.suffix.lower() not in endings:
+        raise UserError(f"{path}: the ending {path.suffix!r} is not supported; use {listed(endings, 'or')}")
     if path.is_dir():
         raise UserError(f"{path} is a folder; name a file")
     if not path.parent.is_dir():

@@ -1,6 +1,6 @@
 "use strict";
-// Sends texts to the server, and shows the answers of the runs, their attention and their candidates.
-// Only the server's answers are set as HTML, and the server has escaped them. Everything else is set as text.
+// Shows the answers of the runs to the user's texts, their attention and their candidates. The answers come from the
+// server; in an exported page, answers.js computes them. Only answers are set as HTML, and their texts are escaped.
 
 const MOST_CHARACTERS = 200000; // characters that are sent; the server reads fewer
 const WAIT = 60; // milliseconds from a key press to the requests
@@ -31,16 +31,38 @@ function valuesOf(form) {
   return values;
 }
 
-function post(panel, what, values) {
+// A signal of the next request of a panel, which ends the one before.
+function signalOf(panel) {
   running.get(panel)?.abort();
-  const controller = new AbortController();
-  running.set(panel, controller);
-  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) };
-  return fetch(`runs/${panel.dataset.run}/${what}`, { ...options, signal: controller.signal });
+  running.set(panel, new AbortController());
+  return running.get(panel).signal;
 }
+
+function post(run, what, values, signal) {
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) };
+  return fetch(`runs/${run}/${what}`, { ...options, signal });
+}
+
+const served = {
+  answer: async (run, values, signal) => (await post(run, "answer", values, signal)).text(),
+  async *events(run, values, signal) {
+    const response = await post(run, "write", values, signal);
+    if (!response.ok) return yield { refused: await response.text() };
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split("\n");
+      rest = lines.pop();
+      yield* lines.map((line) => JSON.parse(line));
+    }
+  },
+};
+const isExported = document.getElementById("run-0") !== null;
+const source = isExported ? { answer: computedAnswer, events: computedEvents } : served;
 
 function complain(panel, error) {
   if (error.name === "AbortError") return;
+  if (isExported) throw error; // a defect of the page
   if (!panel.querySelector(".silent")) answerOf(panel).append(element("p", "notice error silent", SILENT));
 }
 
@@ -49,6 +71,7 @@ function complain(panel, error) {
 // Each panel has one request at a time. Changes during a request are sent together in the next one.
 async function ask(panel) {
   panel.isStale = true;
+  if (panel.isAsking && isExported) running.get(panel)?.abort(); // it would occupy the page
   if (panel.isAsking) return;
   panel.isAsking = true;
   while (panel.isStale) {
@@ -66,10 +89,10 @@ async function askOnce(panel) {
   try {
     const classes = answer.querySelector(".classes"); // available long before their explanation
     if (classes) {
-      fill(classes, await (await post(panel, "answer", { ...values, quick: 1 })).text());
+      fill(classes, await source.answer(panel.dataset.run, { ...values, quick: 1 }, signalOf(panel)));
       if (panel.isStale) return;
     }
-    fill(answer, await (await post(panel, "answer", values)).text());
+    fill(answer, await source.answer(panel.dataset.run, values, signalOf(panel)));
     answer.classList.remove("looking");
   } catch (error) {
     complain(panel, error);
@@ -164,17 +187,9 @@ async function write(panel) {
   answer.replaceChildren(output, element("div", "considered"), said);
   written.set(panel, []);
   try {
-    const response = await post(panel, "write", valuesOf(formOf(panel)));
-    if (!response.ok) {
-      answer.innerHTML = await response.text();
-      return;
-    }
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      const lines = (rest + part.value).split("\n");
-      rest = lines.pop();
-      lines.forEach((line) => show(panel, JSON.parse(line)));
+    for await (const event of source.events(panel.dataset.run, valuesOf(formOf(panel)), signalOf(panel))) {
+      if (event.refused) return (answer.innerHTML = event.refused);
+      show(panel, event);
     }
   } catch (error) {
     if (error.name === "AbortError") said.append(element("p", "note", "stopped"));
@@ -291,6 +306,7 @@ document.addEventListener("click", (event) => {
 });
 
 for (const form of document.querySelectorAll("form")) {
+  if (isExported) form.elements.beam_size?.closest(".fields").remove(); // its translations are greedy
   const first = form.querySelector(".example");
   if (first && !form.elements.text.value) form.elements.text.value = first.value;
   if (form.matches(".typed")) askAll(form);

@@ -1,15 +1,20 @@
 """The HTML page. Each kind of run has a section with a form, and each run has a panel."""
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 
+from firstlight.errors import UserError
 from firstlight.figures import style
 from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
+from firstlight.lab.playground.export import exported
 from firstlight.networks.layers import num_parameters
 
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
@@ -24,10 +29,47 @@ COLORS = {
 }
 
 
+def panel_of(run: Run) -> Panel:
+    """Return the panel of a run. Raises UserError for a kind without one."""
+    kind = KINDS[run.kind]
+    if not kind.has("panel"):
+        raise UserError(f"{run.path}: the package {kind.package} has no panel.py; write one, or name another run")
+    panel: type[Panel] = kind.get("panel")
+    return panel(run)
+
+
 def page(panels: Sequence[Panel]) -> str:
-    """Return the whole page. All texts of a run are escaped."""
+    """Return the whole page of the server. All texts of a run are escaped."""
+    head = '<link rel="stylesheet" href="page.css">\n<script src="page.js" defer></script>'
+    return _filled(panels, head, "")
+
+
+def exported_page(panels: Sequence[Panel]) -> str:
+    """Return a page that requires no server: it has its scripts, its style and the networks, as base64 of float32.
+
+    The browser refuses every request of the page, and every script except its own. Raises UserError for a run that the
+    page cannot compute.
+    """
+    data = []
+    for number, panel in enumerate(panels):
+        description, tensors = exported(panel)
+        run = json.dumps({"description": description, "tensors": base64.b64encode(tensors).decode()})
+        of_script = run.replace("<", "\\u003c")  # so that no text of a run ends the element
+        data.append(f'<script type="application/json" id="run-{number}">{of_script}</script>')
+    script = exported_script()
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+    )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>\n{stylesheet()}</style>'
+    return _filled(panels, head, "\n".join([*data, f"<script>{script}</script>"]), shows_folders=False)
+
+
+def _filled(panels: Sequence[Panel], head: str, end: str, *, shows_folders: bool = True) -> str:
+    """Return the page with elements at the end of its head and of its body. shows_folders: of the runs."""
     kinds = [kind for kind in KINDS.values() if any(panel.kind == kind.name for panel in panels)]
-    return Template(read("page.html")).substitute(sections="\n".join(_section(kind, panels) for kind in kinds))
+    sections = "\n".join(_section(kind, panels, shows_folders=shows_folders) for kind in kinds)
+    return Template(read("page.html")).substitute(head=head, sections=sections, end=end)
 
 
 def stylesheet() -> str:
@@ -41,12 +83,17 @@ def network_script() -> str:
     return "\n".join(map(read, NETWORK_SCRIPTS))
 
 
+def exported_script() -> str:
+    """Return the script of an exported page."""
+    return "\n".join([network_script(), read("answers.js"), read("page.js")])
+
+
 def read(name: str, package: str = "firstlight.lab.playground") -> str:
     """Return the text of a file in a package: this one, or that of a kind."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(kind: Kind, panels: Sequence[Panel]) -> str:
+def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str:
     mine = [(number, panel) for number, panel in enumerate(panels) if panel.kind == kind.name]
     examples = list(dict.fromkeys(example for _, panel in mine for example in panel.examples()))
     buttons = "".join(
@@ -56,14 +103,14 @@ def _section(kind: Kind, panels: Sequence[Panel]) -> str:
     form = Template(read("panel.html", kind.package)).substitute(
         examples=f'<p class="examples">{buttons}</p>' if buttons else ""
     )
-    shown = "\n".join(_panel(number, panel.run) for number, panel in mine)
+    shown = "\n".join(_panel(number, panel.run, shows_folder=shows_folders) for number, panel in mine)
     return (
         f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'
         f'<div class="panels">\n{shown}\n</div>\n</section>'
     )
 
 
-def _panel(number: int, run: Run) -> str:
+def _panel(number: int, run: Run, *, shows_folder: bool) -> str:
     """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context."""
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
@@ -75,9 +122,10 @@ def _panel(number: int, run: Run) -> str:
     facts.append(f"context length {run.config['context_length']:,}")
     title = f"{record.get('task')}{pair}, {record.get('model')}"
     sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
+    folder = f'<p class="facts">{escape(str(run.folder.path))}</p>' if shows_folder else ""
     return (
         f'<article class="panel" data-run="{number}"><header>'
         f"<h3>{escape(title)}</h3>"
-        f'<p class="facts">{escape(" · ".join(facts))}</p><p class="facts">{escape(str(run.folder.path))}</p>{sample}'
+        f'<p class="facts">{escape(" · ".join(facts))}</p>{folder}{sample}'
         f'</header><div class="answer" aria-live="polite"></div></article>'
     )

@@ -19,8 +19,6 @@ from starlette.types import ASGIApp
 from firstlight.errors import UserError
 from firstlight.kind import markup
 from firstlight.kind.panel import BadInputError, Event, Inputs, Panel
-from firstlight.kind.registry import KINDS
-from firstlight.kind.run import Run
 from firstlight.lab.playground.page import page, read, stylesheet
 
 log = logging.getLogger(__name__)
@@ -35,15 +33,6 @@ HEADERS = {  # of every answer; the browser loads nothing from other addresses
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-
-
-def panel_of(run: Run) -> Panel:
-    """Return the panel of a run. Raises UserError for a kind without one."""
-    kind = KINDS[run.kind]
-    if not kind.has("panel"):
-        raise UserError(f"{run.path}: the package {kind.package} has no panel.py; write one, or name another run")
-    panel: type[Panel] = kind.get("panel")
-    return panel(run)
 
 
 class Playground:

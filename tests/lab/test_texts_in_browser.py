@@ -1,0 +1,138 @@
+"""Tests that the page encodes texts as firstlight does: every tokenizer, in a real browser."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from browser import a_browser
+from firstlight.generator.plays import clean
+from firstlight.lab.playground.page import network_script
+from firstlight.text import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    SentenceTokenizer,
+    TextWordTokenizer,
+    TokenizerOptions,
+    decode,
+    train_subword_tokenizer,
+    train_word_tokenizer,
+)
+from tests_support import some_text
+
+STRANGE = [
+    "It's a CAFÉ &amp; bar!!! 5/5 ... <br /> &quot;n&#233;e&quot; &amp;amp; &notit; &#x41;",
+    "ΣΊΣΥΦΟΣ İstanbul ǅ ﬁne ½ ² Ⅷ １２ नमस्ते 中文 한국어 🙂👩‍👧 e\u0301 don’t o`clock",
+    "tab\there\r\nnew\n\n\nline\u00a0space\u2003wide\u200bzero\ufeffmark\x1cfile\x85next",
+    "don't we'll I'VE  two  spaces   and  end ",
+    "||| a pair ||| of texts |||",
+    "[PAD] [UNK] [START] </script><!-- ## # word_with_under_scores 3rd x",
+    "“quoted” “words” ‘and’ — dashes – “",
+    '1 GENTLEMAN. "Hear ("you") me" &c. Æon\tthe  _Exeunt_ 12. x',
+    "a" * 130 + " " + "é" * 60 + "!" * 7,
+    " ",
+    "",
+]
+LETTERS = "abc ABC éßΣ'’.,!?-_&<>\n\t 123½漢🙂\u0301\u200d|#\u00a0"
+
+
+def texts() -> list[str]:
+    """Return strange texts, ordinary sentences, and random ones."""
+    drawn = random.Random(3)
+    made = ["".join(drawn.choices(LETTERS, k=drawn.randint(1, 60))) for _ in range(200)]
+    return STRANGE + some_text(4000).splitlines()[:40] + made
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Any]:
+    """Yield an empty page with the scripts that compute networks."""
+    with a_browser() as browser:
+        opened = browser.new_page()
+        opened.add_script_tag(content=network_script())
+        yield opened
+
+
+def characters() -> CharacterTokenizer:
+    return CharacterTokenizer.train(texts()[:30], unknown_symbol="\ufffd")
+
+
+def byte_pairs() -> BytePairTokenizer:
+    return BytePairTokenizer.train(texts() * 2, vocab_size=400)
+
+
+def text_words() -> TextWordTokenizer:
+    return TextWordTokenizer.train(texts() * 2, vocab_size=500)
+
+
+def words() -> Any:
+    return train_word_tokenizer(texts())[0]
+
+
+def words_and_marks() -> Any:
+    return train_word_tokenizer(texts()[:60], punctuation=True)[0]
+
+
+def subwords() -> Any:
+    return train_subword_tokenizer(texts()[:90] * 2, vocab_size=300)
+
+
+def words_of_sentences() -> SentenceTokenizer:
+    return SentenceTokenizer.train(texts()[:60], TokenizerOptions(kind="word", min_document_frequency=1))  # type: ignore[arg-type]
+
+
+def pieces_of_sentences() -> SentenceTokenizer:
+    return SentenceTokenizer.train(texts() * 2, TokenizerOptions(kind="subword", max_size=400))  # type: ignore[arg-type]
+
+
+EVERY = [characters, byte_pairs, text_words, words, words_and_marks, subwords, words_of_sentences, pieces_of_sentences]
+
+
+@pytest.mark.parametrize("train", EVERY)
+def test_the_ids_are_those_of_the_tokenizer(page: Any, train: Callable[[], Any]) -> None:
+    tokenizer, asked = train(), texts()
+    encode = "([json, texts]) => { const { ids } = openTokenizer(json); return texts.map(ids); }"
+    found = page.evaluate(encode, [json.loads(tokenizer.to_json()), asked])
+    for text, ids, expected in zip(asked, found, tokenizer.encode_batch(asked), strict=True):
+        assert ids == expected.tolist(), repr(text)
+
+
+@pytest.mark.parametrize("train", [words, subwords])
+def test_pairs_have_their_marks_and_are_cut_alike(page: Any, train: Callable[[], Any]) -> None:
+    from firstlight.classifier.pair_rows import fitted
+    from firstlight.data.options import Truncation
+
+    tokenizer = train_word_tokenizer(texts(), pairs=True)[0]
+    if train is subwords:
+        tokenizer = train_subword_tokenizer(texts()[:90] * 2, vocab_size=300, pairs=True)
+    asked = [
+        f"{first} ||| {second}" for first in texts()[:25] for second in texts()[10:40:6] if "|||" not in first + second
+    ]
+    ids = tokenizer.encode_batch(asked)
+    for truncation in Truncation:
+        description = {"kind": "classifier", "truncation": truncation.name, "options": {"context_length": 12}}
+        encode = "([more, texts]) => { const r = openReader(more); return texts.map((t) => [...r.encode(t).ids]); }"
+        found = page.evaluate(encode, [{**description, "tokenizers": [json.loads(tokenizer.to_json())]}, asked])
+        assert found == [row.tolist() for row in fitted(ids, tokenizer, 12, truncation)]
+
+
+@pytest.mark.parametrize("train", [characters, byte_pairs, text_words])
+def test_ids_are_decoded_alike(page: Any, train: Callable[[], Any]) -> None:
+    tokenizer, drawn = train(), random.Random(5)
+    rows = [[drawn.randrange(tokenizer.vocab_size) for _ in range(9)] for _ in range(100)]
+    spell = (
+        "([json, rows]) => { const { piece } = openTokenizer(json); return rows.map((ids) => utf8(ids.map(piece))); }"
+    )
+    found = page.evaluate(spell, [json.loads(tokenizer.to_json()), rows])
+    assert found == [decode(tokenizer, ids) for ids in rows]
+
+
+def test_prompts_are_prepared_like_the_plays(page: Any) -> None:
+    assert page.evaluate("(texts) => texts.map(cleanPlay)", texts()) == [clean(text) for text in texts()]
+
+
+def test_a_character_outside_the_vocabulary_is_an_error(page: Any) -> None:
+    tokenizer = CharacterTokenizer.train(["to be"], unknown_symbol=None)
+    encode = """(json) => { try { openTokenizer(json).ids("tab"); } catch (error) { return error.message; } }"""
+    assert "the character 'a' is not in the vocabulary" in page.evaluate(encode, json.loads(tokenizer.to_json()))
