@@ -2,12 +2,14 @@
 
 import csv
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import firstlight
+from browser import a_browser
 from firstlight.classifier.baseline import fit
 from firstlight.classifier.figures import mistakes
 from firstlight.classifier.panel import ClassifierPanel
@@ -18,6 +20,7 @@ from firstlight.kind.panel import Inputs
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary
 from firstlight.lab.explore.network import norms
+from firstlight.lab.playground.page import exported_page
 from firstlight.lit import Classification
 from tests_support import Scripts, write_lines
 
@@ -132,6 +135,21 @@ def test_the_playground_shows_the_probability_of_each_answer(home: tuple[Scripts
     shown = panel.answer(Inputs({"text": "He is at the pool. ||| He swims. ||| He & she sing. ||| He writes."}))
     assert all(answer in shown for answer in ("1. He swims.", "2. He &amp; she sing.", "3. He writes."))
     assert "%" in shown
+
+
+def test_an_exported_page_computes_the_probability_of_each_answer(home: tuple[Scripts, Path]) -> None:
+    panel, text = (
+        ClassifierPanel(firstlight.load(home[1])),
+        "A man. ||| At the pool. ||| He swims. ||| He sings. ||| He writes.",
+    )
+    compute = "(text) => computedAnswer(0, { text }, new AbortController().signal)"
+    with a_browser() as browser:
+        page = browser.new_page()
+        page.set_content(exported_page([panel]))
+        found, refused = (page.evaluate(compute, each) for each in (text, "He is at the pool. ||| He swims."))
+    shares = re.compile(r'class="share">([^<]*)<')
+    assert shares.findall(found) == shares.findall(panel.answer(Inputs({"text": text})))
+    assert "Type a context and 3 answers with ||| between them." in refused
 
 
 def test_the_baseline_reads_the_answers_without_their_contexts(tmp_path: Path) -> None:

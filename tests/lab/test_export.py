@@ -4,6 +4,7 @@ import base64
 import copy
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from firstlight.errors import UserError
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.plays import clean
 from firstlight.kind.load import load
+from firstlight.kind.panel import Inputs
 from firstlight.lab.playground.export import described, exported
 from firstlight.lab.playground.page import exported_page, exported_script, panel_of
 from firstlight.networks import (
@@ -181,6 +183,33 @@ def test_masked_words_are_those_of_the_run(opened: Opened, runs: list[Any]) -> N
     opened.page.wait_for_selector(f"[data-run='3'] .verdict:text-is('{filled.text}')", timeout=WAIT)
     names = opened.page.locator("[data-run='3'] .bar .name").all_inner_texts()
     assert names == [filling.word for fillings in filled.fillings for filling in fillings]
+
+
+def answer(opened: Opened, number: int, **asked: Any) -> str:
+    """Return the answer of the page for the fields of a request, as HTML."""
+    compute = "([run, asked]) => computedAnswer(run, asked, new AbortController().signal)"
+    return str(opened.page.evaluate(compute, [number, asked]))
+
+
+@pytest.mark.parametrize("number", [0, 2, 3])
+def test_answers_are_those_of_the_server(opened: Opened, runs: list[Any], number: int) -> None:
+    """Compare the texts of a panel, without the attributions, which differ."""
+    panel = panel_of(runs[number])
+    texts = ["", " ", "!", "It [MASK] a week & 5 zyzzyvas", "[MASK] " + "good " * 3000, *panel.examples()]
+    for text in texts:
+        asked = {"text": text, "quick": 1, "beam_size": 1}
+        assert shown(answer(opened, number, **asked)) == shown(panel.answer(Inputs(asked))), text
+
+
+def shown(html: str) -> str:
+    """Return the text of some HTML."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def test_a_mask_beyond_the_context_is_named(opened: Opened) -> None:
+    assert "and a [MASK] is cut off; shorten the text" in answer(
+        opened, 3, text="word " * 200 + "[MASK]" + " word" * 200
+    )
 
 
 def test_our_script_is_small() -> None:

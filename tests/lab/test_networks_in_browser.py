@@ -31,6 +31,7 @@ from firstlight.networks.variants import Activation, FeedForwardKind, Norm, Norm
 VOCABULARY, CONTEXT, OUTPUTS = 40, 14, 3
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "context_length": CONTEXT, "feed_forward_dim": 10}
 NUM_TEXTS = 200  # random texts of a thorough comparison
+NUM_LENGTHS = 4  # of these texts
 TOLERANCE = 1e-4  # of the largest logit of a text
 NORMS = [(norm, kind) for norm in Norm for kind in NormKind]
 OPEN = """
@@ -94,24 +95,25 @@ def network_of(config: TransformerConfig, seed: int) -> tuple[str, nn.Module]:
     return "translator", shaken(EncoderDecoder(config, VOCABULARY, VOCABULARY), seed)
 
 
+def drawn_length() -> int:
+    return int(torch.randint(1, CONTEXT + 1, ()))
+
+
 @torch.inference_mode()
-def compare(page: Any, config: TransformerConfig, seed: int = 0, num_texts: int = 4) -> None:
+def compare(page: Any, config: TransformerConfig, seed: int = 0, num_texts: int = NUM_LENGTHS) -> None:
     """Check that the page computes the logits of a random network for random texts."""
     kind, network = network_of(config, seed)
     torch.manual_seed(seed)
-    lengths = torch.randint(1, CONTEXT + 1, (num_texts,)).tolist()
-    texts = [torch.randint(VOCABULARY, (length,)) for length in lengths]
-    pairs = [(text, torch.randint(VOCABULARY, (length,))) for text, length in zip(texts, lengths[::-1], strict=True)]
-    if kind == "translator":
-        expected = [network(source[None], target[None]) for source, target in pairs]
-        inputs: list[Any] = [[source.tolist(), target.tolist()] for source, target in pairs]
-    else:
-        expected = [network(text[None]) for text in texts]
-        inputs = [text.tolist() for text in texts]
+    inputs: list[Any] = []
+    expected: list[np.ndarray] = []
+    for _ in range(NUM_LENGTHS):
+        texts, targets = (torch.randint(VOCABULARY, (num_texts // NUM_LENGTHS, drawn_length())) for _ in range(2))
+        is_pair = kind == "translator"
+        expected += [*network(*(texts, targets) if is_pair else (texts,)).flatten(1).numpy()]
+        inputs += [*zip(texts.tolist(), targets.tolist(), strict=True)] if is_pair else texts.tolist()
     description, tensors = described(network, config)
     found = page.evaluate(COMPUTE, [{"kind": kind, **description}, base64.b64encode(tensors).decode(), inputs])
-    for logits, wanted in zip(found, expected, strict=True):
-        true = wanted.flatten().numpy()
+    for logits, true in zip(found, expected, strict=True):
         assert np.abs(np.array(logits) - true).max() <= TOLERANCE * np.abs(true).max(), config
 
 
@@ -222,6 +224,25 @@ def test_activations_have_the_names_and_the_values_of_torch(
             shape, data = found[name]
             numbers = np.array([float(number.replace("Infinity", "inf")) for number in data])
             np.testing.assert_allclose(numbers.reshape(shape), value[0], atol=1e-4, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_pairs_in_both_orders_and_answers_of_multiple_choice(page: Any) -> None:
+    config = ClassifierConfig(**SIZES, convolution=3)
+    pairs = [[2, 7, 9, 3, 11, 4], [2, 3, 8, 12, 13, 4], [2, 5, 3, 4]]
+    network = shaken(Classifier(config, VOCABULARY, OUTPUTS, both_orders=True), 0)
+    description, tensors = described(network, config)
+    arguments = [{"kind": "classifier", **description}, base64.b64encode(tensors).decode()]
+    for logits, pair in zip(page.evaluate(COMPUTE, [*arguments, pairs]), pairs, strict=True):
+        np.testing.assert_allclose(logits, network(torch.tensor([pair]))[0], rtol=1e-4, atol=1e-4)
+    network = shaken(Classifier(config, VOCABULARY, 1, choices=True), 0)
+    description, tensors = described(network, config)
+    arguments = [{"kind": "classifier", **description}, base64.b64encode(tensors).decode()]
+    choose = COMPUTE.replace("isPair ?", "true ? input.map(ids) : isPair ?")
+    padded = torch.tensor([[pair + [0] * (6 - len(pair)) for pair in pairs]])
+    mask = torch.tensor([[[place < len(pair) for place in range(6)] for pair in pairs]])
+    (found,) = page.evaluate(choose, [*arguments, [pairs]])
+    np.testing.assert_allclose(found, network(padded, mask)[0], rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()

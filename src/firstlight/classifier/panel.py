@@ -69,7 +69,8 @@ class ClassifierPanel(Panel):
             "truncation": run.truncation.name,
             "class_names": run.class_names,
             "are_stars": self._are_stars,
-            "num_choices": 0 if run.choices is None else run.choices.num_choices,
+            "num_choices": run.choices.num_choices if run.choices is not None else 0,
+            "num_contexts": run.choices.num_contexts if run.choices is not None else 0,
         }
 
     def answer(self, asked: Inputs) -> str:

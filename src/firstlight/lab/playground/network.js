@@ -9,6 +9,13 @@ function openNetwork(description, buffer) {
   return new Network(description, buffer);
 }
 
+// A function that passes an activation through `edit` and shows it to `see`, both of which may be undefined.
+const hookOf = (see, edit) => (name, value) => {
+  const used = edit?.(name, value) ?? value;
+  see?.(name, used);
+  return used;
+};
+
 class Network {
   constructor(description, buffer) {
     Object.assign(this, description); // kind, options, norms, stacks, …
@@ -36,11 +43,7 @@ class Network {
   // may return another tensor; see: receives what the network uses. A pair that is read in both orders and each
   // answer of multiple choice is a run of its own.
   run(inputs, { see, edit } = {}) {
-    const at = (name, value) => {
-      const used = edit?.(name, value) ?? value;
-      see?.(name, used);
-      return used;
-    };
+    const at = hookOf(see, edit);
     if (this.kind === "classifier") return this.classify(inputs, at);
     if (this.kind === "masked") return this.fill(inputs, at);
     if (this.kind === "translator") return this.decode(inputs.target, this.read(inputs.source, at), { at });

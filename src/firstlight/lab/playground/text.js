@@ -174,7 +174,9 @@ function readMasked(network, tokenizer, text) {
   if (!others.length) throw new TextError(`the text does not contain ${MASK}; write ${MASK} for each word to fill in`);
   const ids = [...tokenizer.ids(first), ...others.flatMap((part) => [mask, ...tokenizer.ids(part)])];
   const places = keptPlaces(0, ids.length, network.options.context_length, network.truncation), kept = places.map((place) => ids[place]);
-  if (kept.filter((id) => id === mask).length < others.length) throw new TextError(CUT_MASK(network.options.context_length));
+  if (kept.filter((id) => id === mask).length < others.length) {
+    throw new TextError(`the text has ${ids.length} tokens, but only ${kept.length} of them are read, and a ${MASK} is cut off; shorten the text`);
+  }
   return read(kept, { tokens: kept.map((id) => nameOfPiece(tokenizer, id)), notes: [] });
 }
 

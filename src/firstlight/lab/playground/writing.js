@@ -54,11 +54,7 @@ Object.assign(Network.prototype, {
   // edit: as in `run`. When a generator's context is full, its first half is dropped.
   *generate(prompt, { length = 300, random = Math.random, see, edit, ...sampling } = {}) {
     const read = this.encode(prompt), most = this.options.context_length, isTranslator = this.kind === "translator";
-    const at = (name, value) => {
-      const used = edit?.(name, value) ?? value;
-      see?.(name, used);
-      return used;
-    };
+    const at = hookOf(see, edit);
     const memory = isTranslator ? this.read(read.ids, at) : null, end = isTranslator ? END_ID : this.separator_id;
     const hasCache = isTranslator || this.options.causal; // without it, later tokens change earlier ones
     let known = isTranslator ? [START_ID] : [...read.ids], fresh = known, caches = hasCache ? this.newCaches() : undefined;
