@@ -94,6 +94,12 @@ def test_the_playground_shows_its_panel(project: Scripts, run: Path) -> None:
     assert answer.startswith('<p class="verdict">a <i>article</i>')
 
 
+def test_a_page_cannot_compute_its_network(project: Scripts, run: Path) -> None:
+    done = project.run_alone("playground", str(run), "--export", "page.html")
+    assert done.returncode == 2
+    assert "--export does not support Tagger; name another run, or leave out --export" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

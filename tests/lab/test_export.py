@@ -258,16 +258,17 @@ def test_target_encoding_is_refused(runs: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "message"),
+    ("arguments", "message"),
     [
-        ("page.htm", "page.htm: the ending '.htm' is not supported; use .html"),
-        ("missing/page.html", "missing/page.html: the folder missing does not exist; create it, or name another"),
+        (["page.htm"], "page.htm: the ending '.htm' is not supported; use .html"),
+        (["missing/page.html"], "missing/page.html: the folder missing does not exist; create it, or name another"),
+        (["page.html", "--port", "80"], "--port 80 does not apply to --export, which starts no server; leave it out"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_one_line(
-    scripts: Scripts, trained: Callable[[str], Path], file: str, message: str
+def test_an_option_that_does_not_fit_is_one_line(
+    scripts: Scripts, trained: Callable[[str], Path], arguments: list[str], message: str
 ) -> None:
-    done = scripts.run("playground", str(trained("stars")), "--export", file)
+    done = scripts.run("playground", str(trained("stars")), "--export", *arguments)
     assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
 
 

@@ -59,6 +59,8 @@ def main() -> None:
         raise UserError(f"the playground requires the extra playground: {install_command('playground')}")
     if options.export is not None:
         check_output(options.export, [".html"])
+        if options.port is not None:
+            raise UserError(f"--port {options.port} does not apply to --export, which starts no server; leave it out")
     folders = [str(run_for("playground", run, options.log_dir).path) for run in options.runs]
     if options.export is not None:
         export(folders, options.checkpoint, options.export, opens=options.open)

@@ -67,8 +67,9 @@ class Network {
   classifyText(ids, at) {
     const causal = this.options.causal;
     const hidden = this.last("final_norm", this.stack("blocks", this.embed("", ids, { at }), { at, causal }), at);
-    const read = this.pool(hidden), weight = this.weights.get("head.outputs.weight"), bias = this.weights.get("head.outputs.bias");
-    return mapped(bias, (value, i) => value + dot(weight.data, i * weight.shape[1], read.data, 0, read.data.length));
+    const { data } = this.pool(hidden), weight = this.weights.get("head.outputs.weight"); // for the longest text
+    const logit = (bias, i) => bias + dot(weight.data, i * weight.shape[1], data, 0, data.length);
+    return mapped(this.weights.get("head.outputs.bias"), logit);
   }
 
   fill(ids, at) {
@@ -134,19 +135,20 @@ class Network {
 
   // The vectors of tokens with their positions, (n, dim). side: "", or "source_" for the encoder of a translator.
   embed(side, ids, { at, start = 0 }) {
-    const table = this.weights.get(`${side}embedding.weight`), [known, width] = table.shape;
-    const scale = this.options.embedding_scale, mask = this.weights.get("mask_vector"), name = side ? "encoder." : this.kind === "translator" ? "decoder." : "";
+    const table = this.weights.get(`${side}embedding.weight`), [known, width] = table.shape, mask = this.weights.get("mask_vector");
+    const name = side ? "encoder." : this.kind === "translator" ? "decoder." : "";
+    const { embedding_scale: scale, unknown_id: unknown } = this.options;
     let hidden = tensor([ids.length, width]);
     ids.forEach((id, i) => {
-      const vector = id < known ? rowsOf(table, id, id + 1) : mask ?? rowsOf(table, this.options.unknown_id, this.options.unknown_id + 1);
+      const vector = id < known ? rowsOf(table, id, id + 1) : mask ?? rowsOf(table, unknown, unknown + 1);
       hidden.data.set(vector.data.map((value) => value * scale), i * width);
     });
     hidden = this.convolve(at(`${name}hook_embed`, this.linear("projection", hidden)));
     const positions = this.weights.get(`${side}positions.table`);
     if (positions) {
       const [n, dim] = hidden.shape, columns = positions.shape[1]; // 1 column is the same number for all coordinates
-      const placed = mapped(hidden, (_, i) => positions.data[(start + Math.floor(i / dim)) * columns + (columns > 1 ? i % dim : 0)]);
-      hidden = sum(hidden, at(`${name}hook_pos_embed`, placed));
+      const placeOf = (i) => (start + Math.floor(i / dim)) * columns + (columns > 1 ? i % dim : 0);
+      hidden = sum(hidden, at(`${name}hook_pos_embed`, tensor([n, dim], hidden.data.map((_, i) => positions.data[placeOf(i)]))));
     }
     return this.norm(side ? "source_norm" : "embedding_norm", hidden);
   }
@@ -170,25 +172,25 @@ class Network {
 
   // All blocks of a stack. pass: `at`, `causal`, and for decoders `start`, `caches` and `memory`.
   stack(name, hidden, pass) {
-    const depth = this.stacks[name] * this.options.num_loops;
-    for (let i = 0; i < depth; i++) {
-      hidden = this.block(`${name}.${i % this.stacks[name]}`, `${name}.${i}`, hidden, { start: 0, ...pass, cache: pass.caches?.[i] });
+    const count = this.stacks[name];
+    for (let i = 0; i < count * this.options.num_loops; i++) {
+      hidden = this.block(`${name}.${i % count}`, `${name}.${i}`, hidden, { start: 0, ...pass, cache: pass.caches?.[i] });
     }
     return hidden;
   }
 
   // path: the block in the names of the weights; label: in those of the activations, where loops are counted on.
   block(path, label, hidden, pass) {
-    const { at, memory } = pass, hasFeedForward = ["expand", "linear"].some((name) => this.weights.has(`${path}.feed_forward.${name}.weight`));
-    const layers = [
-      ["self_attention", "attn", "resid_pre", (...place) => (x) => this.attend(...place, x, x, pass)],
-      ["cross_attention", "cross_attn", "resid_mid", (...place) => (x) => this.attend(...place, x, memory, { ...pass, causal: false })],
-      ["feed_forward", "mlp", memory ? "resid_mid_cross" : "resid_mid", (...place) => (x) => this.feed(...place, x, at)],
-    ].filter(([layer]) => (layer === "cross_attention" ? memory : layer === "feed_forward" ? hasFeedForward : true));
+    const { at, memory } = pass, known = { ...pass, causal: false };
+    const layers = [["self_attention", "attn", "resid_pre", (x, ...names) => this.attend(...names, x, x, pass)]];
+    if (memory) layers.push(["cross_attention", "cross_attn", "resid_mid", (x, ...names) => this.attend(...names, x, memory, known)]);
+    if (["expand", "linear"].some((name) => this.weights.has(`${path}.feed_forward.${name}.weight`))) {
+      layers.push(["feed_forward", "mlp", memory ? "resid_mid_cross" : "resid_mid", (x, ...names) => this.feed(...names, x, at)]);
+    }
     layers.forEach(([layer, part, before, compute], i) => {
       hidden = at(`${label}.hook_${before}`, hidden);
-      const change = compute(`${path}.${layer}`, `${label}.${part}`);
-      hidden = this.add(`${path}.${layer}`, `${label}.ln${i + 1}`, hidden, (x) => at(`${label}.hook_${part}_out`, change(x)), pass);
+      const change = (x) => at(`${label}.hook_${part}_out`, compute(x, `${path}.${layer}`, `${label}.${part}`));
+      hidden = this.add(`${path}.${layer}`, `${label}.ln${i + 1}`, hidden, change, pass);
     });
     return at(`${label}.hook_resid_post`, hidden);
   }

@@ -4,7 +4,8 @@
 
 const sizeOf = (shape) => shape.reduce((a, b) => a * b, 1);
 const tensor = (shape, data = new Float32Array(sizeOf(shape))) => ({ data, shape });
-const rowsOf = ({ data, shape: [, width] }, start, end) => tensor([end - start, width], data.subarray(start * width, end * width));
+const rowsOf = ({ data, shape: [, width] }, start, end) =>
+  tensor([end - start, width], data.subarray(start * width, end * width));
 
 // erf by Abramowitz and Stegun (1964), 7.1.26; its error is below 1.5e-7.
 function erf(x) {

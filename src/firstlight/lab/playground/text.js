@@ -12,7 +12,7 @@ const WORD = /[\p{L}\p{N}_]{2,}/gu;
 const WORD_OR_MARK = new RegExp(`[\\p{L}\\p{N}_]+|(${MARK})\\1{0,2}`, "gu");
 const TEXT_WORD = / ?[\p{L}\p{M}\p{N}_]{1,50}| ?([^\p{L}\p{M}\p{N}_\p{White_Space}])\1{0,2}|\n{1,2}|\p{White_Space}/gu;
 const GPT2_WORD = // of byte-level byte-pair encoding
-  /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+  /'(?:[stmd]|re|ve|ll)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const READABLE = { " ": "␣", "\n": "⏎", "\t": "⇥" };
 
 const encodable = (text) => text.replace(/\p{Surrogate}/gu, "?");
@@ -106,8 +106,8 @@ function openCharacters({ characters, unknown_symbol: symbol }) {
   const idOf = new Map(words.map((word, id) => [word, id]));
   const id = (letter) => {
     const found = idOf.get(letter) ?? unknownId;
-    if (found === undefined) throw new TextError(`the character '${letter}' is not in the vocabulary, which has no unknown symbol; remove it`);
-    return found;
+    if (found !== undefined) return found;
+    throw new TextError(`the character '${letter}' is not in the vocabulary, which has no unknown symbol; remove it`);
   };
   const piece = (token) => new TextEncoder().encode(words[token]);
   return { words, ids: (text) => [...text].map(id), unknownId, unwritten: symbol === null ? [] : [0], piece };
@@ -116,7 +116,7 @@ function openCharacters({ characters, unknown_symbol: symbol }) {
 // Words or subwords. `split` returns the words of a text; with pairs, the three marks are words, too.
 function openWords(backend, idsOf, words) {
   const hasMarks = backend.pre_tokenizer?.pattern.Regex.startsWith("[\\p{L}\\p{N}_]+|");
-  const simple = hasMarks ? wordsAndMarksOf : wordsOf, readsPairs = words[START_ID] === PAIR_MARKS[0] && words[EXTRACT_ID] === PAIR_MARKS[2];
+  const simple = hasMarks ? wordsAndMarksOf : wordsOf, readsPairs = PAIR_MARKS.every((mark, i) => words[START_ID + i] === mark);
   const split = (text) => {
     if (!readsPairs) return simple(text);
     const [first, ...rest] = text.split(PAIR_SEPARATOR);
@@ -124,9 +124,9 @@ function openWords(backend, idsOf, words) {
   };
   const idsOfWord = (word) => (readsPairs && PAIR_MARKS.includes(word) ? [START_ID + PAIR_MARKS.indexOf(word)] : idsOf(word));
   const text = (id) => (id === PAD_ID ? "\n" : ` ${words[id]}`.replace(` ${CONTINUATION}`, ""));
-  const tokenizer = { words, split, idsOfWord, readsPairs, unknownId: UNKNOWN_ID, unwritten: [UNKNOWN_ID] };
-  tokenizer.isOfWords = backend.model.type === "WordLevel";
-  return Object.assign(tokenizer, { ids: (asked) => simple(asked).flatMap(idsOf), piece: (id) => new TextEncoder().encode(text(id)) });
+  const ids = (asked) => simple(asked).flatMap(idsOf), piece = (id) => new TextEncoder().encode(text(id));
+  const kind = { readsPairs, isOfWords: backend.model.type === "WordLevel", unknownId: UNKNOWN_ID, unwritten: [UNKNOWN_ID] };
+  return { words, split, idsOfWord, ids, piece, ...kind };
 }
 
 // An error of a text that a network cannot read.
@@ -145,12 +145,13 @@ const read = (ids, more) => ({ ids: Int32Array.from(ids), ...more });
 function readWords(network, tokenizer, text) {
   const words = tokenizer.split(text), ids = [], wordOf = [];
   words.forEach((word, i) => tokenizer.idsOfWord(word).forEach((id) => wordOf.push(i) && ids.push(id)));
-  const kept = tokenizer.readsPairs ? keptOfPair(ids, network) : keptPlaces(0, ids.length, network.options.context_length, network.truncation);
+  const kept = tokenizer.readsPairs ? keptOfPair(ids, network) : keptOfText(ids, network);
   const chosen = kept.map((place) => ids[place]), unknown = chosen.filter((id) => id === UNKNOWN_ID).length, notes = [];
   if (kept.length < ids.length) notes.push(`the text has ${ids.length} tokens; the network reads ${kept.length} of them`);
   if (unknown) notes.push(`not in the vocabulary and read as [UNK]: ${unknown} of ${chosen.length}`);
   const name = (id, place) => tokenizer.isOfWords && id === UNKNOWN_ID ? `[${words[wordOf[place]]}]` : nameOfPiece(tokenizer, id);
-  return read(chosen, { tokens: chosen.map((id, i) => name(id, kept[i])), words, wordOf: kept.map((place) => wordOf[place]), notes });
+  const tokens = chosen.map((id, i) => name(id, kept[i]));
+  return read(chosen, { tokens, words, wordOf: kept.map((place) => wordOf[place]), notes });
 }
 
 const nameOfPiece = (tokenizer, id) => (tokenizer.words[id] ?? MASK).replace(CONTINUATION, "·");
@@ -161,9 +162,12 @@ function keptPlaces(start, length, most, truncation) {
   return Array.from({ length: kept }, (_, i) => start + (i < head ? i : i + length - kept));
 }
 
+const keptOfText = (ids, { options, truncation }) => keptPlaces(0, ids.length, options.context_length, truncation);
+
 // The places of a pair. Tokens are left out of the longer text until both fit.
-function keptOfPair(ids, { options: { context_length: length }, truncation }) {
-  const middle = ids.indexOf(DELIMITER_ID), first = middle - 1, second = ids.length - middle - 2, budget = length - PAIR_MARKS.length;
+function keptOfPair(ids, { options, truncation }) {
+  const middle = ids.indexOf(DELIMITER_ID), first = middle - 1, second = ids.length - middle - 2;
+  const budget = options.context_length - PAIR_MARKS.length;
   const ofFirst = Math.min(first, Math.max(budget - second, (budget + 1) >> 1)), ofSecond = Math.min(second, budget - ofFirst);
   const [before, after] = [keptPlaces(1, first, ofFirst, truncation), keptPlaces(middle + 1, second, ofSecond, truncation)];
   return [0, ...before, middle, ...after, ids.length - 1];
@@ -173,9 +177,9 @@ function readMasked(network, tokenizer, text) {
   const [first, ...others] = text.split(MASK), mask = tokenizer.words.length;
   if (!others.length) throw new TextError(`the text does not contain ${MASK}; write ${MASK} for each word to fill in`);
   const ids = [...tokenizer.ids(first), ...others.flatMap((part) => [mask, ...tokenizer.ids(part)])];
-  const places = keptPlaces(0, ids.length, network.options.context_length, network.truncation), kept = places.map((place) => ids[place]);
+  const kept = keptOfText(ids, network).map((place) => ids[place]), reads = `only ${kept.length} of them are read`;
   if (kept.filter((id) => id === mask).length < others.length) {
-    throw new TextError(`the text has ${ids.length} tokens, but only ${kept.length} of them are read, and a ${MASK} is cut off; shorten the text`);
+    throw new TextError(`the text has ${ids.length} tokens, but ${reads}, and a ${MASK} is cut off; shorten the text`);
   }
   return read(kept, { tokens: kept.map((id) => nameOfPiece(tokenizer, id)), notes: [] });
 }
@@ -189,7 +193,8 @@ function readSentence(network, tokenizer, text) {
 const nameOfSentenceToken = ({ words, piece }, id) => (id < 4 ? words[id] : strip(utf8([piece(id)])));
 
 function readPrompt(network, tokenizer, text) {
-  const prepared = network.is_of_plays ? cleanPlay(text) : text, separator = network.separator_id, length = network.options.context_length;
+  const { separator_id: separator, options: { context_length: length } } = network;
+  const prepared = network.is_of_plays ? cleanPlay(text) : text;
   const notes = prepared === text ? [] : [`the prompt was prepared like the plays: '${prepared}'`];
   let ids = tokenizer.ids(prepared);
   const unknown = ids.filter((id) => id === tokenizer.unknownId).length;
@@ -208,10 +213,14 @@ function nameOfTextToken(network, tokenizer, id) {
 }
 
 // A prompt with English letters and common marks, as the training text of plays.
-const ALIKE = { Æ: "AE", æ: "ae", Œ: "OE", œ: "oe", Ø: "O", ø: "o", ß: "ss", "«": "“", "»": "”", "„": "“", "‟": "“", "‚": "‘", "‛": "‘", "–": "-", "―": "—" };
+const ALIKE = {
+  ...{ Æ: "AE", æ: "ae", Œ: "OE", œ: "oe", Ø: "O", ø: "o", ß: "ss" },
+  ...{ "«": "“", "»": "”", "„": "“", "‟": "“", "‚": "‘", "‛": "‘", "–": "-", "―": "—" },
+};
 function cleanPlay(text) {
-  let clean = text.replace(/ *\t */g, " ").replace(/[ÆæŒœØøß«»„‟‚‛–―]/g, (letter) => ALIKE[letter]).normalize("NFKD");
-  clean = clean.replace(/&c(?![\p{L}\p{N}_])\.?/gu, "etc.").replaceAll("&", "AND").replace(/(?<![^\n])([ _]*)\p{Nd}+\.? +/gu, "$1");
+  let clean = text.replace(/ *\t */g, " ").replace(/[^]/gu, (letter) => ALIKE[letter] ?? letter).normalize("NFKD");
+  clean = clean.replace(/&c(?![\p{L}\p{N}_])\.?/gu, "etc.").replaceAll("&", "AND");
+  clean = clean.replace(/(?<![^\n])([ _]*)\p{Nd}+\.? +/gu, "$1");
   clean = clean.replace(new RegExp(`(?<!${NOT_SPACE.replace("]", "(\\[—_\\-]")})"`, "gu"), "“").replaceAll('"', "”");
   if ((clean.split("'").length - 1) * 100 > clean.split("’").length - 1) clean = clean.replaceAll("'", "’");
   return clean.replace(/[^\n !(),\-.:;?A-Z[\]_a-z—‘’“”]/gu, "");

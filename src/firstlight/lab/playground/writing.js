@@ -67,7 +67,8 @@ Object.assign(Network.prototype, {
       }
       const pass = { at, start: known.length - fresh.length, caches }, ids = Int32Array.from(fresh);
       const all = isTranslator ? this.decode(ids, memory, pass) : this.score(ids, pass);
-      const logits = all.data.slice(-all.shape[1]), shares = this.probabilities(logits, isTranslator ? { temperature: 0 } : sampling);
+      const logits = all.data.slice(-all.shape[1]);
+      const shares = this.probabilities(logits, isTranslator ? { temperature: 0 } : sampling);
       let left = random(), id = shares.findIndex((share) => (left -= share) < 0);
       if (id < 0) id = shares.findLastIndex((share) => share > 0); // rounding
       if (isTranslator && written === most - 1) id = END_ID;
