@@ -4,6 +4,7 @@ import base64
 import copy
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,11 @@ EDIT = f"""([description, data, input]) => {{
     }};
     return Array.from(network.run(ids(input), {{ edit }}).data);
 }}"""
+NOT_COMPARED = {  # options of the initial weights, of training, of refused networks, and of µP, which has its own test
+    *("embedding_std", "initialization", "zero_init", "_target_", "options", "attention", "architecture"),
+    *("dropout", "attention_dropout", "attention_output_dropout", "token_dropout"),
+    *("parametrization", "base_dim", "base_head_dim"),
+}
 COMPUTE = f"""([description, data, inputs]) => {{
     {OPEN}
     const inputsOf = (input) => isPair ? {{ source: ids(input[0]), target: ids(input[1]) }} : ids(input);
@@ -129,9 +135,14 @@ def options_of(number: int, norms: list[tuple[Norm, NormKind]]) -> Options:
     """Return options. Below len(norms) · 9, every pair of a position, a norm and an activation appears."""
     row, column = number % len(norms), number // len(norms) % len(Activation)
     activation, has_gate = [*Activation][column], [*Activation][column] is Activation.swiglu
+    positions = [*Positions][(row + column) % len(Positions)]
+    has_output_layer = number % 6 != 5
     feed_forward = {4: FeedForwardKind.linear, 9: FeedForwardKind.linear, 7: FeedForwardKind.none}.get(number % 11)
     return SIZES | {
-        "positions": [*Positions][(row + column) % len(Positions)],
+        "positions": positions,
+        "position_scale": 0.5 if positions in (Positions.rotary, Positions.sinusoidal) and column % 2 else 1.0,
+        "rotary_base": 100.0 if positions is Positions.rotary else 10_000.0,
+        "head_dim": 6 if has_output_layer and number % 4 == 3 else None,
         "norm": norms[row][0],
         "norm_kind": norms[row][1],
         "activation": activation,
@@ -148,7 +159,7 @@ def options_of(number: int, norms: list[tuple[Norm, NormKind]]) -> Options:
         "scale_scores": number % 5 != 2,
         "attention_bias": number % 2 == 0,
         "output_bias": number % 3 != 2,
-        "output_projection": number % 6 != 5,
+        "output_projection": has_output_layer,
     }
 
 
@@ -169,20 +180,31 @@ def generator(number: int) -> GeneratorConfig:
         num_loops=1 + number % 2,
         causal_convolution=3 if number % 3 == 0 else None,
         tie_embeddings=number % 2 == 0,
+        head_bias=number % 3 != 1,
         causal=number % 5 != 4,
     )
 
 
 def translator(number: int) -> EncoderDecoderConfig:
     return EncoderDecoderConfig(
-        **options_of(number, NORMS), num_decoder_layers=1 + number % 3, share_embeddings=number % 2 == 0
+        **options_of(number, NORMS),
+        num_decoder_layers=1 + number % 3,
+        share_embeddings=number % 2 == 0,
+        tie_embeddings=number % 3 == 0,
+        head_bias=number % 3 != 1,
     )
 
 
 def masked(number: int) -> MaskedConfig:
     options = options_of(number, [each for each in NORMS if each[1] is not NormKind.over_words])
     has_head_layer = number % 2 == 0 and options["activation"] is not Activation.swiglu
-    return MaskedConfig(**options, head_layer=has_head_layer, convolution=3 if number % 3 == 0 else None)
+    return MaskedConfig(
+        **options,
+        head_layer=has_head_layer,
+        convolution=3 if number % 3 == 0 else None,
+        tie_embeddings=number % 4 < 2,
+        head_bias=number % 3 != 1,
+    )
 
 
 @pytest.mark.parametrize("config_of", [classifier, generator, translator, masked])
@@ -198,6 +220,16 @@ def test_every_pair_of_options_is_compared() -> None:
         values = [{options[place] for options in found} for place in (first, second)]
         assert {(options[first], options[second]) for options in found} == set(itertools.product(*values))
     assert [len({options[place] for options in found}) for place in range(4)] == [6, 9, 9, 7]
+
+
+@pytest.mark.parametrize("config_of", [classifier, generator, translator, masked])
+def test_every_option_that_changes_the_logits_is_compared(config_of: Callable[[int], TransformerConfig]) -> None:
+    """A new option must be computed by network.js and be drawn here, or be one of those that do not change them."""
+    configs = [config_of(number) for number in range(NUM_PAIRS)]
+    names = {option.name for option in fields(configs[0])} - NOT_COMPARED - SIZES.keys()
+    if config_of in (translator, masked):
+        names.remove("causal")  # it must be false
+    assert {name for name in names if len({str(getattr(each, name)) for each in configs}) == 1} == set()
 
 
 def test_widths_of_mup_and_200_texts(page: Any) -> None:
