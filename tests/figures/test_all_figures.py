@@ -53,6 +53,15 @@ UNUSUAL: dict[str, Callable[[], Figure]] = {
     "equal probabilities": lambda: figures.plot_next_tokens([f"piece{i}" for i in range(30)], np.full(30, 1 / 40)),
     "a certain token": lambda: figures.plot_next_tokens(["e"], np.ones(1)),
     "a long context": lambda: figures.plot_loss_per_position(RNG.random((7, 512))),
+    "one part without an interval": lambda: figures.plot_contributions(["$head_1"], np.zeros(1)),
+    "many parts": lambda: figures.plot_contributions(LAYERS, NORMS - 1, np.stack((NORMS - 2, NORMS), axis=1)),
+    "a grid of many tokens": lambda: figures.plot_block_grid(
+        {"a": RNG.normal(size=(2, 50)), "b": np.full((2, 50), np.nan)}, WORDS[:2], ["token"] * 50, limits=(-1, 1)
+    ),
+    "a grid of long texts": lambda: figures.plot_block_grid(
+        {"": RNG.random((3, 2))}, WORDS, ["$one", "two"], texts={"": [["very long " * 9] * 2] * 3}
+    ),
+    "a unit that is never active": lambda: figures.plot_exciting_texts({"unit 1": [(["a\n", "$b"], -np.ones(2))]}),
     "many layers": lambda: figures.plot_norms(LAYERS, NORMS, NORMS[::-1]),
     "one layer without gradients": lambda: figures.plot_norms(LAYERS[:1], NORMS[:1]),
     "gradients of 0": lambda: figures.plot_norms(LAYERS, NORMS, np.zeros(90)),
@@ -101,6 +110,10 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_mistakes", ([],), "rows is empty; pass at least one mistake"),
     ("plot_next_tokens", (WORDS, np.zeros(2)), "tokens and probabilities of shape"),
     ("plot_loss_per_position", (np.zeros((0, 5)),), r"pass \(windows, positions\)"),
+    ("plot_contributions", (WORDS, np.ones(2)), r"there are 3 names and values of shape \(2,\)"),
+    ("plot_contributions", (WORDS, np.ones(3), np.ones(3)), "pass one value, and one interval"),
+    ("plot_block_grid", ({"a": np.ones((2, 3))}, WORDS, WORDS), r"shapes \[\(2, 3\)\] for 3 rows and 3 columns"),
+    ("plot_exciting_texts", ({"unit": [(["a"], np.ones(2))]},), "one activation for each token"),
     ("plot_norms", (WORDS, np.ones(2)), "there are 3 names and values of shapes"),
     ("plot_position_similarity", ({},), "encodings is empty"),
     ("plot_position_waves", (np.zeros(3),), r"table has shape \(3,\)"),

@@ -31,7 +31,8 @@ LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b
 DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
 JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
 INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
-OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_heads", *INSIDE]
+PARTS = ["logit_lens", "occlusion", "logit_attribution", "ablation", "patching", "exciting_texts"]
+OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_heads", *INSIDE[:-1], *PARTS, INSIDE[-1]]
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_two_runs_are_compared_and_named_by_what_differs(
     assert "dropout=0.0, validation" in svg
     assert "the runs differ in dropout, seed\n" in notes
     problem = refused(scripts, str(own), "--compare", str(other), "--figures", "norms")
-    assert "no figure of --figures shows two runs; add curves to them, or omit --compare" in problem
+    assert "no figure of --figures shows two runs; add curves or head_scores to them, or omit --compare" in problem
 
 
 def lose_data(run: Path, reviews: Path) -> None:

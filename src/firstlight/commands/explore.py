@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from firstlight.lab.explore.page import Page
 
 NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
+OF_TWO_RUNS = {"curves", "head_scores"}
 FIGURES = f"Names of figures; by default all that apply to the run or task: {NAMES}."
 
 
@@ -38,7 +39,8 @@ class ExploreOptions:
         run: The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`,
             such as latest:names or best:val/loss:names.
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
-        compare: Another run, whose curves are drawn with those of the first one in the figure `curves`.
+        against: Another text with as many tokens, for the figure `patching`. Default: the text with one token changed.
+        compare: Another run, such as one with another seed, which the figures `curves` and `head_scores` show as well.
         task: Draw the data of this task, instead of a run.
         open: Open figures.html in the browser.
         checkpoint: The checkpoint of the run to draw.
@@ -49,6 +51,7 @@ class ExploreOptions:
     run: Annotated[str | None, tyro.conf.Positional] = None
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
+    against: str | None = None
     compare: str | None = None
     task: str | None = None
     data: DataChanges = field(default_factory=DataChanges)
@@ -99,9 +102,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
-        if options.figures and "curves" not in options.figures:
+        if options.figures and not OF_TWO_RUNS.intersection(options.figures):
             problem = f"--compare {options.compare}: no figure of --figures shows two runs"
-            raise UserError(f"{problem}; add curves to them, or omit --compare")
+            raise UserError(f"{problem}; add {' or '.join(sorted(OF_TWO_RUNS))} to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
@@ -119,6 +122,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         loaded,
         None if other is None else load(str(other.path)),
         options.text,
+        options.against,
         data_changes=options.data,
         log_dir=options.log_dir,
     )
@@ -131,7 +135,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "compare"):
+    for name in ("text", "against", "compare"):
         if getattr(options, name) is not None:
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     from firstlight.config.checks import compose_task

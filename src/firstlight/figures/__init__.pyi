@@ -8,6 +8,7 @@ from firstlight.figures.calibration import Calibration as Calibration
 from firstlight.figures.calibration import calibration_bins as calibration_bins
 from firstlight.figures.calibration import plot_calibration_curve as plot_calibration_curve
 from firstlight.figures.colored_text import plot_colored_words as plot_colored_words
+from firstlight.figures.colored_text import plot_exciting_texts as plot_exciting_texts
 from firstlight.figures.colored_text import plot_surprising_text as plot_surprising_text
 from firstlight.figures.confusion_matrix import Confusion as Confusion
 from firstlight.figures.confusion_matrix import confusion_table as confusion_table
@@ -19,6 +20,8 @@ from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts
 from firstlight.figures.data_sets import plot_lengths as plot_lengths
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
+from firstlight.figures.interventions import plot_block_grid as plot_block_grid
+from firstlight.figures.interventions import plot_contributions as plot_contributions
 from firstlight.figures.parameters import plot_norms as plot_norms
 from firstlight.figures.parameters import plot_position_similarity as plot_position_similarity
 from firstlight.figures.parameters import plot_position_waves as plot_position_waves

@@ -1,7 +1,7 @@
 """Figures of a text in which each word or character is colored by a number."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +102,47 @@ def plot_surprising_text(
     return _draw(
         placed, bits, ScalarMappable(Normalize(0, MOST_BITS), SURPRISE), title, "surprise (bits per character)"
     )
+
+
+def plot_exciting_texts(
+    found: Mapping[str, Sequence[tuple[Sequence[str], NDArray[Any]]]],
+    *,
+    title: str = "Texts that excite a unit most",
+) -> Figure:
+    """Draw pieces of text below the names of units: the darker a token, the larger the activation of the unit.
+
+    Args:
+        found: name of the unit -> its texts, each as the tokens, (length,) strings, and the activations, (length,)
+            float. The scale of a unit ends at its largest activation.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there is no unit, or a text has other numbers of tokens and activations.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_exciting_texts
+        >>> figure = plot_exciting_texts({"unit 3": [(["not", "a", "good", "film"], np.array([0.1, 0.0, 2.0, 0.0]))]})
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['unit 3', 'not', 'a', 'good', 'film']
+    """
+    if not found or any(len(tokens) != len(values) for texts in found.values() for tokens, values in texts):
+        raise ValueError("found must have at least one unit, and one activation for each token of its texts")
+    pieces, values = [], []
+    for name, texts in found.items():
+        most = max((float(np.max(values_of, initial=0.0)) for _, values_of in texts), default=0.0) or 1.0
+        pieces.append(f"{name}\n")
+        values.append(0.0)
+        for tokens, values_of in texts:
+            shown = [token.replace("\n", "⏎") for token in tokens]
+            pieces += [*shown, "\n"]
+            values += [*(float(value) / most for value in values_of), 0.0]
+    placed = [piece._replace(text=piece.text.removesuffix("⏎")) for piece in _flow(pieces, [*map(_width, pieces)])]
+    colors = ScalarMappable(Normalize(0, 1), SURPRISE)
+    return _draw(placed, np.clip(values, 0, 1), colors, title, "activation (share of the unit's largest one)")
 
 
 def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -231,13 +230,13 @@ class GeneratorRun(Run, Writer):
             notes.append(f"the blocks are applied {loops} times; the weights are those of the last time")
         return Attention(collect(self.network, (seen,), tokens, tokens), notes)
 
-    def loss(self, data: StreamData) -> Tensor:
+    def _batch(self, data: StreamData) -> tuple[tuple[Any, ...], Tensor]:
         windows = EveryWindow(data.stream(SPLIT), self.network.context_length, MOST_ROWS)
         places = next(iter(windows), None)
         if places is None:
             raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
         batch = data.table(WindowBatch(torch.from_numpy(places)))
-        return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
+        return (batch.token_ids,), batch.targets
 
     def tokens(self) -> DrawnTokens:
         if isinstance(self.tokenizer, CharacterTokenizer):

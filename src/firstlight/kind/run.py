@@ -1,16 +1,15 @@
 """Base class of the runs of all kinds: what can be done with a trained network without its data set, or with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import numpy as np
+import torch
 import torch.nn.functional as F
 from lightning.pytorch import Callback
-from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.tables import IGNORED
@@ -20,10 +19,11 @@ from firstlight.kind.data_changes import DataChanges, changed_options, refuse_ot
 from firstlight.kind.kind import Measurement, NothingToDrawError
 from firstlight.kind.registry import KINDS
 from firstlight.kind.tokens import DrawnTokens, drawn_words
+from firstlight.kind.tokens import first_drawable as first_drawable
 from firstlight.lit.checkpoint import METADATA
 from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow
 from firstlight.lit.saved_networks import network_of_checkpoint
-from firstlight.runs.folder import MOMENT, RunFolder, read_history
+from firstlight.runs.folder import RunFolder, history_table
 from firstlight.runs.gather import metrics_of, read_run
 from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, number
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -32,9 +32,7 @@ from firstlight.text.tokenizers import CONTINUATION, Tokenizer
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-SPLIT = "validation"  # of the figures, because the test split must not influence choices
-MOST_ROWS = 256  # rows of the validation split for the gradient
-SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automatically
+SPLIT, MOST_ROWS = "validation", 256  # of the figures, because the test split must not influence choices
 TEXTS_AT_ONCE = 4096  # limits the memory for inputs of any length
 
 Item = TypeVar("Item")
@@ -137,16 +135,7 @@ class Run(ABC):
 
         >>> run.history.dropna(subset="val/loss")[["step", "val/loss"]]
         """
-        import pandas  # imported here because the import takes half a second
-
-        lines = list(read_history(self.folder.history_file))
-        names = sorted({name for line in lines for name in line} - set(MOMENT))
-        types = {"step": "int64", "epoch": "Int64", "seconds": "float64"} | dict.fromkeys(names, "float64")
-        try:
-            table = pandas.DataFrame(lines).reindex(columns=list(types))
-            return table.groupby("step", as_index=False).last().astype(types)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise UserError(f"{self.folder.history_file} is damaged ({error}); train the run again") from error
+        return history_table(self.folder.history_file)
 
     @property
     def num_counted(self) -> int:
@@ -265,11 +254,33 @@ class Run(ABC):
 
         >>> run.loss(run.open_data()).shape
         """
+        inputs, targets = self._batch(data)
+        return self._loss(self.network(*inputs), targets)
+
+    def _batch(self, data: Any) -> tuple[tuple[Any, ...], Tensor]:
+        """Return the arguments of the network and the targets of some validation rows."""
         rows = data.rows(SPLIT)[:MOST_ROWS]
         if not len(rows):
             raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
         batch = data.table(data.lookup()[rows])
-        return self._loss(self.network(*batch.inputs), batch.targets)
+        return batch.inputs, batch.targets
+
+    def texts_with_losses(self, data: Any) -> tuple[tuple[Any, ...], Callable[[Tensor], Tensor]]:
+        """Return the arguments of the network for some texts of the validation split, and a function of its output.
+
+        The function returns the loss of each text, (texts,). Raises NothingToDrawError without such texts.
+
+        >>> inputs, losses = run.texts_with_losses(run.open_data())
+        >>> losses(run.network(*inputs)).shape
+        """
+        inputs, targets = self._batch(data)
+        count, length = inputs[0].shape[:2]
+        rows = torch.arange(count) if len(targets) == count else inputs[2] // length  # the places of masked words
+
+        def losses(logits: Tensor) -> Tensor:
+            return torch.stack([self._loss(logits[rows == row], targets[rows == row]) for row in rows.unique()])
+
+        return inputs, losses
 
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
@@ -337,14 +348,3 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
-
-
-def first_drawable(lengths: NDArray[np.int64]) -> int:
-    """Return the index of the first length from SHORTEST_TEXT to LONGEST_TEXT, or of the length nearest to them.
-
-    Raises NothingToDrawError without a length.
-    """
-    if not len(lengths):
-        raise NothingToDrawError(f"the {SPLIT} split has no rows")
-    off = np.maximum(SHORTEST_TEXT - lengths, 0) + np.maximum(lengths - LONGEST_TEXT, 0)
-    return int(off.argmin())

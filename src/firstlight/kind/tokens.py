@@ -5,12 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.kind.kind import NothingToDrawError
 from firstlight.text.sentence_tokenizers import MARKS, SPACE
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL
 
 MOST_TOKENS = 300  # tokens in the figure
 BYTES = 256
+SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automatically
 OPINIONS = tomllib.loads(Path(__file__).with_name("opinions.toml").read_text(encoding="utf-8"))
 POSITIVE, NEGATIVE = frozenset(OPINIONS["positive"]), frozenset(OPINIONS["negative"])
 VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
@@ -79,3 +84,14 @@ def _group_of_piece(piece: str, *, is_of_bytes: bool) -> int:
         not piece.startswith(SPACE) and not plain[0].isupper() if is_of_bytes else piece.startswith(CONTINUATION)
     )
     return 2 if is_inside else 1 if plain[0].isupper() else 0
+
+
+def first_drawable(lengths: NDArray[np.int64]) -> int:
+    """Return the index of the first length from SHORTEST_TEXT to LONGEST_TEXT, or of the length nearest to them.
+
+    Raises NothingToDrawError without a length.
+    """
+    if not len(lengths):
+        raise NothingToDrawError("the validation split has no rows")
+    off = np.maximum(SHORTEST_TEXT - lengths, 0) + np.maximum(lengths - LONGEST_TEXT, 0)
+    return int(off.argmin())

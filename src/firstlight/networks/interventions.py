@@ -155,7 +155,6 @@ def activation_patching(
 
     def patched(name: str) -> Tensor:
         count = cache[name].shape[axis]
-        inputs = [each.expand(count, *each.shape[1:]) if isinstance(each, Tensor) else each for each in corrupted]
 
         def patch(value: Tensor, *, hook: Hook) -> Tensor:
             value = value.clone()
@@ -163,7 +162,9 @@ def activation_patching(
                 value[place].select(axis - 1, place).copy_(cache[hook.name][0].select(axis - 1, place))
             return value
 
-        return (score(run_with_hooks(network, *inputs, fwd_hooks=[(name, patch)])) - low) / (high - low)
+        return (score(run_with_hooks(network, *_repeated(corrupted, count), fwd_hooks=[(name, patch)])) - low) / (
+            high - low
+        )
 
     return {name: patched(name) for name in cache}
 
@@ -268,12 +269,13 @@ def head_scores(network: nn.Module, token_ids: Tensor) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def occlusion(network: nn.Module, token_ids: Tensor, *, score: Score, filler: int) -> Tensor:
+def occlusion(network: nn.Module, token_ids: Tensor, *inputs: Any, score: Score, filler: int) -> Tensor:
     """Return how much the score of a text falls if one of its tokens is replaced (Zeiler & Fergus 2014).
 
     Args:
         network: a network whose first argument is the token ids.
         token_ids: (1, length) int.
+        inputs: further arguments of the network, for one text.
         score: returns one number for each text, (texts,), for the output of the network.
         filler: the id in place of a token, such as that of the unknown word.
 
@@ -289,8 +291,13 @@ def occlusion(network: nn.Module, token_ids: Tensor, *, score: Score, filler: in
     """
     length = token_ids.shape[1]
     without = token_ids.expand(length, -1).masked_fill(torch.eye(length, dtype=torch.bool), filler)
-    found = score(network(torch.cat((token_ids, without))))
+    found = score(network(torch.cat((token_ids, without)), *_repeated(inputs, length + 1)))
     return found[0] - found[1:]
+
+
+def _repeated(inputs: Sequence[Any], count: int) -> list[Any]:
+    """Return the arguments of a network for one text as those of a batch with `count` times this text."""
+    return [each.expand(count, *each.shape[1:]) if isinstance(each, Tensor) else each for each in inputs]
 
 
 def _of_last_stack(network: nn.Module) -> list[str]:

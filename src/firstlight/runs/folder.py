@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.files.atomic import leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
+
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
@@ -248,3 +251,17 @@ def all_runs(log_dir: Path) -> list[RunFolder]:
 def is_finite(value: Any) -> TypeGuard[float]:
     """Return whether a value of a record is a finite number, which can be compared."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
+def history_table(path: Path) -> "DataFrame":
+    """Return the lines of a history as a DataFrame, as `Run.history` describes it. Raises UserError."""
+    import pandas  # imported here because the import takes half a second
+
+    lines = list(read_history(path))
+    names = sorted({name for line in lines for name in line} - set(MOMENT))
+    types = {"step": "int64", "epoch": "Int64", "seconds": "float64"} | dict.fromkeys(names, "float64")
+    try:
+        table = pandas.DataFrame(lines).reindex(columns=list(types))
+        return table.groupby("step", as_index=False).last().astype(types)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"{path} is damaged ({error}); train the run again") from error

@@ -45,7 +45,8 @@ class Drawing:
 def drawings(kinds: Mapping[str, Kind] = KINDS) -> list[Drawing]:
     """Return all figures: those of data, those of each kind of network, and those of every run."""
     of_kinds = [each for kind in kinds.values() for each in _described(kind.package, "figures", kind.name)]
-    return [*_described(HERE, "data"), *of_kinds, *_described(HERE, "network"), *_described(HERE, "training")]
+    of_runs = [each for module in ("network", "interventions", "training") for each in _described(HERE, module)]
+    return [*_described(HERE, "data"), *of_kinds, *of_runs]
 
 
 def _described(package: str, module: str, kind: str = "") -> list[Drawing]:

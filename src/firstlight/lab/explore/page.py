@@ -24,9 +24,15 @@ GROUPS = {
     "data": "The data",
     "figures": "The predictions",
     "network": "The network",
+    "interventions": "What the parts of the network do",
     "training": "The training",
 }  # by module
-OF_TRAINING = ("embeddings", "curves")  # figures that show a training, whatever data the others show
+OF_TRAINING = (
+    "embeddings",
+    "curves",
+    "head_scores",
+    "head_development",
+)  # figures that show a training, whatever data the others show
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
 

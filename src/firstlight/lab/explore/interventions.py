@@ -1,0 +1,304 @@
+"""Figures of interventions: what the parts of a network do, on one text, on a split, and over a training."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.figures import (
+    Curve,
+    plot_block_grid,
+    plot_colored_words,
+    plot_contributions,
+    plot_curves,
+    plot_exciting_texts,
+    style,
+)
+from firstlight.kind.kind import Drawn, NothingToDrawError
+from firstlight.kind.load import load
+from firstlight.kind.subject import Subject
+from firstlight.lab.reports.significance import mean_interval
+from firstlight.networks import interventions
+from firstlight.networks.instrument import activation_names, run_with_cache
+from firstlight.text.tokenizers import UNKNOWN_ID
+
+MOST_TOKENS = 14  # columns of a figure of one text; the last ones are drawn
+MASK = "[MASK]"
+TEXTS, LONGEST_HALF = 32, 25  # random texts for the scores of heads, and the tokens that are repeated
+UNITS, TEXTS_OF_UNIT, AROUND = 6, 4, 10  # units, passages of each, and tokens before and after the most exciting one
+SCORES = ("induction", "previous_token", "duplicate_token")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text as a network reads it.
+
+    inputs: the arguments of the network, with a batch of one text. tokens: the names of the first one. columns: the
+    names of the tokens at which the network answers; [] for a classifier. place: the index of the answer among them.
+    """
+
+    run: Any
+    inputs: tuple[Any, ...]
+    tokens: list[str]
+    columns: list[str]
+    place: int
+    notes: list[str]
+
+    def log_odds(self, output: Tensor) -> Tensor:
+        """Return the log-odds of each answer, (texts, answers), for the output of the network."""
+        logits = self.logits(output).double()
+        others = torch.eye(logits.shape[1], dtype=torch.bool)
+        without = logits[:, None].expand(-1, logits.shape[1], -1).masked_fill(others, -torch.inf)
+        return logits - without.logsumexp(dim=2)
+
+    def logits(self, output: Tensor) -> Tensor:
+        """Return the logits of the answer, (texts, answers). A single logit of two classes becomes their difference."""
+        chosen = output if output.ndim == 2 else output[:, self.place]
+        return torch.cat((torch.zeros_like(chosen), chosen), dim=1) if chosen.shape[1] == 1 else chosen
+
+    def name(self, answer: int) -> str:
+        """Return the name of an answer: a class or a token."""
+        if not self.columns:
+            return str(self.run.class_names[answer])
+        found: Callable[[int], str] = getattr(self.run, "readable", self.run.tokenizer.words.__getitem__)
+        return found(answer)
+
+
+def read(run: Any, text: str) -> Reading:
+    """Return a text as the network of a run reads it for its figure of attention."""
+    seen: list[tuple[Any, ...]] = []
+    handle = run.network.register_forward_pre_hook(lambda _network, inputs: seen.append(inputs))
+    try:
+        found = run.attention(text)
+    finally:
+        handle.remove()
+    inputs = seen[-1]
+    own = [part for part in found.maps if "cross" not in part.name]
+    tokens, answered = own[0].queries, own[-1].queries
+    with torch.no_grad():
+        is_classifier = run.network(*inputs).ndim == 2
+    place = answered.index(MASK) if MASK in answered else 0 if "encoder" in own[0].name else len(answered) - 1
+    return Reading(run, inputs, tokens, [] if is_classifier else answered, place, found.notes)
+
+
+def _reading(subject: Subject) -> Reading:
+    """Return the text of the figures, and refuse a network without named activations."""
+
+    def find() -> Reading:
+        text, notes = subject.chosen_text()
+        try:
+            activation_names(subject.run.network)
+        except ValueError as error:
+            raise NothingToDrawError(str(error)) from error
+        chosen = text if subject.text is not None else subject.run.beginning(text)
+        found = subject.of_text(chosen, lambda each: read(subject.run, each))
+        found.notes[:0] = notes
+        return found
+
+    return subject.part("reading", find)
+
+
+@torch.no_grad()
+def _answer(reading: Reading) -> tuple[int, str]:
+    """Return the most probable answer of the network, and its name with the place."""
+    answer = int(reading.logits(reading.run.network(*reading.inputs))[0].argmax())
+    where = f" after “{reading.columns[reading.place]}”" if reading.columns else ""
+    return answer, f"“{reading.name(answer)}”{where}"
+
+
+def logit_lens(subject: Subject) -> Drawn:
+    """Return the figure of the answers after each block."""
+    reading = _reading(subject)
+    lens = interventions.logit_lens(reading.run.network, *reading.inputs)
+    rows = ["input", *(f"block {number}" for number in range(1, len(lens)))]
+    if not reading.columns:
+        shares = np.array([reading.logits(logits)[0].softmax(dim=0).numpy() for logits in lens.values()])
+        return Drawn(_lens_figure({"": shares}, rows, reading.run.class_names, None), reading.notes)
+    last = slice(max(len(reading.columns) - MOST_TOKENS, 0), None)
+    best = [logits[0, last].softmax(dim=-1).max(dim=-1) for logits in lens.values()]
+    names = [[reading.name(int(answer)) for answer in answers] for _, answers in best]
+    shares = np.array([values.numpy() for values, _ in best])
+    return Drawn(_lens_figure({"": shares}, rows, reading.columns[last], {"": names}), reading.notes)
+
+
+def _lens_figure(panels: Any, rows: list[str], columns: list[str], texts: Any) -> Any:
+    title = "Answers if the blocks above are left out"
+    return plot_block_grid(panels, rows, columns, title=title, label="probability", texts=texts)
+
+
+def occlusion(subject: Subject) -> Drawn:
+    """Return the figure of the change of the answer if one token is replaced."""
+    reading = _reading(subject)
+    answer, name = _answer(reading)
+    unknown = getattr(reading.run.tokenizer, "unknown_id", UNKNOWN_ID)
+    filler = 0 if unknown is None else unknown
+    falls = interventions.occlusion(
+        reading.run.network, *reading.inputs, score=lambda output: reading.log_odds(output)[:, answer], filler=filler
+    )
+    title = f"Change of the answer {name} without each token"
+    figure = plot_colored_words(reading.tokens, falls.numpy(), title=title, label="fall of the log-odds (nats)")
+    return Drawn(figure, reading.notes)
+
+
+def logit_attribution(subject: Subject) -> Drawn:
+    """Return the figure of the contributions of heads and feed-forward layers to the logit of the answer."""
+    reading = _reading(subject)
+    answer, name = _answer(reading)
+
+    def score(output: Tensor) -> Tensor:
+        logits = reading.logits(output)[0]
+        return logits[answer] - logits[1 - answer] if len(logits) == 2 else logits[answer]
+
+    try:
+        found = interventions.direct_logit_attribution(reading.run.network, *reading.inputs, score=score)
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+    total = sum(found.values())
+    names, values = [_readable(part) for part in found], np.array([*found.values()])
+    title = f"Parts of the logit of {name}, which is {total:.2f}"
+    return Drawn(plot_contributions(names, values, title=title, label="contribution to the logit"), reading.notes)
+
+
+def _readable(part: str) -> str:
+    """Return a name such as "block 1, head 2" for `blocks.0.attn.1`."""
+    stack, _, rest = part.partition(".")
+    number, _, layer = rest.partition(".")
+    if not number:
+        return part
+    block = f"{stack.removesuffix('s') if stack == 'blocks' else f'{stack} block'} {int(number) + 1}"
+    kind, _, head = layer.partition(".")
+    names = {"": "", "mlp": ", feed-forward", "attn": ", head", "cross_attn": ", cross-attention head"}
+    return f"{block}{names[kind]}" + (f" {int(head) + 1}" if head else "")
+
+
+def ablation(subject: Subject) -> Drawn:
+    """Return the figure of the change of the loss without each head, feed-forward layer and block."""
+    run = subject.run
+    inputs, losses = run.texts_with_losses(subject.data)
+    try:
+        changes = interventions.mean_ablation(run.network, *inputs, losses=losses)
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+    found = [mean_interval(change.tolist()) for change in changes.values()]
+    means, intervals = np.array([each.value for each in found]), np.array([(each.low, each.high) for each in found])
+    title = f"Loss of {found[0].count} validation texts without one part"
+    names = [_readable(part) for part in changes]
+    return Drawn(plot_contributions(names, means, intervals, title=title, label="change of the loss (nats)"))
+
+
+def patching(subject: Subject) -> Drawn:
+    """Return the figure of the vectors that carry the answer from one text to another."""
+    reading = _reading(subject)
+    answer, name = _answer(reading)
+    notes = list(reading.notes)
+    ids = reading.inputs[0]
+    if subject.against is None:
+        if ids.shape[1] < 3:
+            raise NothingToDrawError("the text has fewer than 3 tokens; choose a longer one by --text")
+        middle = ids.shape[1] // 2
+        other = ids.clone()
+        other[0, middle] = ids[0, middle - 1]
+        notes.append(f"the other text repeats “{reading.tokens[middle - 1]}” in place of “{reading.tokens[middle]}”")
+    else:
+        other = read(reading.run, subject.against).inputs[0]
+        notes.append("the other text is that of --against")
+    try:
+        shares = interventions.activation_patching(
+            reading.run.network,
+            reading.inputs,
+            (other, *reading.inputs[1:]),
+            score=lambda output: reading.log_odds(output)[:, answer],
+        )
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+    stack = "encoder" if any(each.startswith("encoder") for each in shares) else "blocks"
+    found = np.array([values.numpy() for part, values in shares.items() if part.startswith(stack)])
+    rows = [f"before {_readable(part.removesuffix('.hook_resid_pre'))}" for part in shares if part.startswith(stack)]
+    figure = plot_block_grid(
+        {"": found}, rows, reading.tokens, title=f"Where the answer {name} comes from", label="share of the effect",
+        limits=(-1.0, 1.0),
+    )  # fmt: skip
+    return Drawn(figure, notes)
+
+
+def scores_of_heads(run: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the scores of the heads of a generator on random tokens: (blocks, heads) each, by their names."""
+    words = [i for i in range(run.tokenizer.vocab_size) if i not in run.tokenizer.unwritten and i != run.separator_id]
+    count = min(LONGEST_HALF, run.network.context_length // 2)
+    if count < 2:
+        raise NothingToDrawError("the context is shorter than 4 tokens, and the figure repeats at least 2")
+    chosen = torch.randint(len(words), (TEXTS, count), generator=torch.Generator().manual_seed(0))
+    try:
+        found = interventions.head_scores(run.network, torch.tensor(words)[chosen].repeat(1, 2))
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+    return {name: values.double().numpy() for name, values in found.items()}
+
+
+def head_scores(subject: Subject) -> Drawn:
+    """Return the figure of the scores of all heads, of one run or of two."""
+    runs = {"": subject.run} | ({", second run": subject.other} if subject.other is not None else {})
+    found = {side: scores_of_heads(run) for side, run in runs.items()}
+    if len({scores["induction"].shape for scores in found.values()}) > 1:
+        raise NothingToDrawError("the two runs of --compare have other numbers of blocks or heads")
+    panels = {f"{name.replace('_', ' ')}{side}": found[side][name] for name in SCORES for side in runs}
+    blocks, heads = found[""]["induction"].shape
+    rows, columns = [f"block {i + 1}" for i in range(blocks)], [f"head {i + 1}" for i in range(heads)]
+    title = "Attention of each head on repeated random tokens"
+    return Drawn(plot_block_grid(panels, rows, columns, title=title, label="mean attention weight"))
+
+
+def head_development(subject: Subject) -> Drawn:
+    """Return the figure of the scores of heads over the training."""
+    kept = subject.run.folder.kept_checkpoints
+    if len(kept) < 2:
+        raise NothingToDrawError("the run kept no checkpoints; train with callbacks.checkpoint.keep_every=100")
+    found = [scores_of_heads(load(str(path))) for path in kept.values()]
+    steps, curves = np.array([*kept]), []
+    for name, color in zip(SCORES, style.PALETTE, strict=False):
+        block, head = np.unravel_index(found[-1][name].argmax(), found[-1][name].shape)
+        label = f"{name.replace('_', ' ')}: block {block + 1}, head {head + 1}"
+        curves.append(Curve(label, steps, np.array([scores[name][block, head] for scores in found]), color))
+    return Drawn(plot_curves({"mean attention weight": curves}, title="When heads took their roles"))
+
+
+@torch.no_grad()
+def exciting_texts(subject: Subject) -> Drawn:
+    """Return the figure of the passages in which units of the last feed-forward layer are most active."""
+    run = subject.run
+    inputs, _ = run.texts_with_losses(subject.data)
+    try:
+        names = [name for name in activation_names(run.network) if name.endswith("mlp.hook_post")]
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+    if not names:
+        raise NothingToDrawError("the network has no feed-forward layers with hidden units")
+    _, cache = run_with_cache(run.network, *inputs, names_filter=names[-1])
+    values = cache[names[-1]]
+    ids = inputs[1] if names[-1].startswith("decoder") else inputs[0]
+    masks = [each for each in inputs if isinstance(each, Tensor) and each.dtype is torch.bool]
+    if masks:
+        values = values.masked_fill(~masks[-1][..., None], 0.0)
+    highest, places = values.max(dim=1)  # (texts, units)
+    units = highest.topk(min(TEXTS_OF_UNIT, len(highest)), dim=0).values.mean(dim=0) / (
+        highest.mean(dim=0).abs() + 1e-6
+    )
+    found = {}
+    words: Callable[[int], str] = getattr(run, "readable", ([*run.tokenizer.words, MASK]).__getitem__)
+    for unit in units.topk(min(UNITS, len(units))).indices.tolist():
+        best = highest[:, unit].topk(min(TEXTS_OF_UNIT, len(highest))).indices.tolist()
+        found[f"unit {unit + 1}"] = [_passage(ids[i], values[i, :, unit], int(places[i, unit]), words) for i in best]
+    title = f"Passages that excite units of {_readable(names[-1].removesuffix('.hook_post'))}"
+    return Drawn(plot_exciting_texts(found, title=title))
+
+
+def _passage(
+    ids: Tensor, values: Tensor, place: int, words: Callable[[int], str]
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Return the names and the activations of the tokens around a place."""
+    part = slice(max(place - AROUND, 0), place + AROUND + 1)
+    return [words(token_id) for token_id in ids[part].tolist()], values[part].numpy()

@@ -1,0 +1,99 @@
+"""Figures of interventions, on trained runs of each kind: they show what the functions of the networks return."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from firstlight.kind.kind import NothingToDrawError
+from firstlight.kind.load import load
+from firstlight.kind.subject import Subject
+from firstlight.lab.explore import interventions as drawn
+from tests_support import Scripts
+
+Trained = Callable[[str], Path]
+NAMES = ("logit_lens", "occlusion", "logit_attribution", "ablation", "patching", "exciting_texts")
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run of a generator of two blocks, with its kept checkpoints."""
+    scripts = Scripts(tmp_path_factory.mktemp("names"))
+    (scripts.folder / "names.txt").write_text(
+        "\n".join(f"{a}{b}an{c}" for a in "bdk" for b in "aeo" for c in "aeiou" * 3)
+    )
+    return scripts.train(
+        "task=names", f"data.path={scripts.folder / 'names.txt'}", "model=tiny", "model.num_layers=2",
+        "trainer.max_steps=20", "callbacks.checkpoint.keep_every=10", "trainer.accelerator=cpu", "data.batch_size=8",
+    )  # fmt: skip
+
+
+def subject_of(folder: Path, **options: Any) -> Subject:
+    run = load(str(folder))
+    return Subject(run.config, run, **options)
+
+
+def bars(subject: Subject, name: str) -> dict[str, float]:
+    axes = getattr(drawn, name)(subject).figure.axes[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    return dict(zip(labels, [patch.get_width() for patch in axes.patches], strict=True))
+
+
+@pytest.mark.parametrize("task", ["sentiment", "stars", "masked_reviews", "names"])
+def test_the_figures_of_every_kind_are_drawn(task: str, trained: Trained, names: Path) -> None:
+    subject = subject_of(names if task == "names" else trained(task))
+    for name in NAMES:
+        figure = getattr(drawn, name)(subject).figure
+        assert figure.get_suptitle()
+        assert figure.axes
+
+
+def test_the_bars_of_a_logit_sum_to_the_difference_of_the_classes(trained: Trained) -> None:
+    subject = subject_of(trained("sentiment"), text="It was not good.")
+    run = subject.run
+    with torch.no_grad():
+        (logit,) = run.logits(run.encode(["It was not good."]))[0].tolist()
+    found = bars(subject, "logit_attribution")
+    assert sum(found.values()) == pytest.approx(abs(logit), abs=1e-5)
+    assert list(found) == ["embedding", "block 1, head 1", "block 1, head 2", "block 1, feed-forward", "biases"]
+
+
+def test_an_ablation_has_a_bar_and_an_interval_for_each_part(names: Path) -> None:
+    subject = subject_of(names)
+    found = bars(subject, "ablation")
+    assert len(found) == 2 * (4 + 1 + 1)
+    inputs, losses = subject.run.texts_with_losses(subject.data)
+    with torch.no_grad():
+        assert float(losses(subject.run.network(*inputs)).mean()) == pytest.approx(
+            float(subject.run.loss(subject.data))
+        )
+
+
+def test_patching_shows_the_changed_token_before_the_first_block(names: Path) -> None:
+    subject = subject_of(names, text="bana", against="bena")
+    values = np.asarray(drawn.patching(subject).figure.axes[0].images[0].get_array())
+    (changed,) = np.flatnonzero(values[0])
+    assert values[0, changed] == pytest.approx(1)
+    with pytest.raises(NothingToDrawError, match="pass two of the same length"):
+        drawn.patching(subject_of(names, text="bana", against="ben"))
+
+
+def test_the_scores_of_heads_are_compared_with_another_run_and_over_the_checkpoints(
+    names: Path, tmp_path: Path
+) -> None:
+    subject = subject_of(names, other=load(str(names), checkpoint="last"))
+    titles = [axes.get_title() for axes in drawn.head_scores(subject).figure.axes[:6]]
+    assert titles[:2] == ["induction", "induction, second run"]
+    scores = drawn.scores_of_heads(load(str(names / "checkpoints/step_000020.ckpt")))
+    axes = drawn.head_development(subject).figure.axes[0]
+    assert [line.get_xdata().tolist() for line in axes.lines[:3]] == [[0, 10, 20]] * 3
+    ends = [line.get_ydata()[-1] for line in axes.lines[:3]]
+    assert ends == pytest.approx([values.max() for values in scores.values()])
+
+
+def test_what_cannot_be_drawn_says_why(trained: Trained) -> None:
+    with pytest.raises(NothingToDrawError, match="the run kept no checkpoints; train with"):
+        drawn.head_development(subject_of(trained("sentiment")))
