@@ -270,14 +270,15 @@ function candidatesOf(model, shares, drawn, name) {
 // --- the runs of the page ---
 
 const readable = (number) => number.toLocaleString("en");
+function openSaved({ description, tensors }) {
+  const text = atob(tensors), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return openNetwork(description, bytes.buffer);
+}
+
 const opened = new Map(); // run -> its network
 function networkOf(run) {
-  if (!opened.has(run)) {
-    const { description, tensors } = JSON.parse(document.getElementById(`run-${run}`).textContent);
-    const text = atob(tensors), bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-    opened.set(run, openNetwork(description, bytes.buffer));
-  }
+  if (!opened.has(run)) opened.set(run, openSaved(JSON.parse(document.getElementById(`run-${run}`).textContent)));
   return opened.get(run);
 }
 

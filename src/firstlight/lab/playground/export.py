@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
-from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.networks.attention import MultiHeadAttention
@@ -54,12 +53,7 @@ def exported(panel: Panel) -> tuple[dict[str, Any], bytes]:
 
     Raises UserError for a run that the page cannot compute. The message names the part.
     """
-    run, kind = panel.run, KINDS[panel.kind]
-    part = (
-        "data.target_encoding"
-        if getattr(run, "target_encoding", None) is not None
-        else _unknown_part(run.network, kind)
-    )
+    run, kind, part = panel.run, KINDS[panel.kind], unsupported_part(panel)
     if part is not None:
         raise UserError(f"{run.path}: --export does not support {part}; name another run, or leave out --export")
     config = kind.get("module").config_type(**run.config["model"])
@@ -67,9 +61,11 @@ def exported(panel: Panel) -> tuple[dict[str, Any], bytes]:
     return {"kind": kind.name, **description, **panel.page_data()}, tensors
 
 
-def _unknown_part(network: nn.Module, kind: Kind) -> str | None:
-    """Return the name of the first part of a network that the page cannot compute, or None."""
-    own = kind.get("panel").network
+def unsupported_part(panel: Panel) -> str | None:
+    """Return the name of the first part of a run that the page cannot compute, or None."""
+    network, own = panel.run.network, type(panel).network
+    if getattr(panel.run, "target_encoding", None) is not None:
+        return "data.target_encoding"
     if own is None or type(network) is not own:
         return type(network).__name__
     found = ((name, type(part)) for name, part in network.named_modules() if name)

@@ -305,6 +305,28 @@ document.addEventListener("click", (event) => {
   if (target.matches(".stop")) panelsOf(form).forEach((each) => running.get(each)?.abort());
 });
 
+// --- a look inside a network, which the page computes ---
+
+async function openInside(details) {
+  const panel = details.closest(".panel"), place = details.querySelector("div"), form = formOf(panel), { run } = panel.dataset;
+  details.classList.add("opened");
+  try {
+    const network = isExported ? networkOf(run) : openSaved(await (await fetch(`runs/${run}/network`)).json());
+    const examples = Array.from(form.querySelectorAll(".example"), (button) => button.value);
+    if (canInspect(network)) openInspector(place, network, { number: run, text: form.elements.text.value, examples });
+    else place.append(element("p", "note", "The network reads several texts at once, which this view does not show."));
+  } catch (error) {
+    complain(panel, error);
+  }
+}
+
+document.addEventListener("toggle", ({ target }) => {
+  if (target.matches(".inside:not(.opened)") && target.open) openInside(target);
+}, true);
+
+const inside = document.querySelector(`[data-run="${CSS.escape(new URLSearchParams(location.hash.slice(1)).get("inside") ?? "")}"] .inside`);
+if (inside) inside.open = true;
+
 for (const form of document.querySelectorAll("form")) {
   if (isExported) form.elements.beam_size?.closest(".fields").remove(); // its translations are greedy
   const first = form.querySelector(".example");

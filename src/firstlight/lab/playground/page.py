@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.figures import style
@@ -14,7 +15,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
-from firstlight.lab.playground.export import exported
+from firstlight.lab.playground.export import exported, unsupported_part
 from firstlight.networks.layers import num_parameters
 
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
@@ -52,8 +53,7 @@ def exported_page(panels: Sequence[Panel]) -> str:
     """
     data = []
     for number, panel in enumerate(panels):
-        description, tensors = exported(panel)
-        run = json.dumps({"description": description, "tensors": base64.b64encode(tensors).decode()})
+        run = json.dumps(packed(panel))
         of_script = run.replace("<", "\\u003c")  # so that no text of a run ends the element
         data.append(f'<script type="application/json" id="run-{number}">{of_script}</script>')
     script = exported_script()
@@ -65,6 +65,12 @@ def exported_page(panels: Sequence[Panel]) -> str:
     return _filled(panels, head, "\n".join([*data, f"<script>{script}</script>"]), shows_folders=False)
 
 
+def packed(panel: Panel) -> dict[str, Any]:
+    """Return a run for `openSaved` of answers.js. Raises UserError for one that the page cannot compute."""
+    description, tensors = exported(panel)
+    return {"description": description, "tensors": base64.b64encode(tensors).decode()}
+
+
 def _filled(panels: Sequence[Panel], head: str, end: str, *, shows_folders: bool = True) -> str:
     """Return the page with elements at the end of its head and of its body. shows_folders: of the runs."""
     kinds = [kind for kind in KINDS.values() if any(panel.kind == kind.name for panel in panels)]
@@ -73,9 +79,9 @@ def _filled(panels: Sequence[Panel], head: str, end: str, *, shows_folders: bool
 
 
 def stylesheet() -> str:
-    """Return page.css with the colours of the figures."""
+    """Return the style of the page with the colours of the figures."""
     colors = "".join(f"--{name}: {color}; " for name, color in COLORS.items())
-    return f":root {{ {colors}}}\n{read('page.css')}"
+    return f":root {{ {colors}}}\n{read('page.css')}{read('inspector.css')}"
 
 
 def network_script() -> str:
@@ -84,8 +90,8 @@ def network_script() -> str:
 
 
 def exported_script() -> str:
-    """Return the script of an exported page."""
-    return "\n".join([network_script(), read("answers.js"), read("page.js")])
+    """Return the script of an exported page, which the served page uses too."""
+    return "\n".join([network_script(), *map(read, ("answers.js", "inspector.js", "page.js"))])
 
 
 def read(name: str, package: str = "firstlight.lab.playground") -> str:
@@ -103,15 +109,16 @@ def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str
     form = Template(read("panel.html", kind.package)).substitute(
         examples=f'<p class="examples">{buttons}</p>' if buttons else ""
     )
-    shown = "\n".join(_panel(number, panel.run, shows_folder=shows_folders) for number, panel in mine)
+    shown = "\n".join(_panel(number, panel, shows_folder=shows_folders) for number, panel in mine)
     return (
         f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'
         f'<div class="panels">\n{shown}\n</div>\n</section>'
     )
 
 
-def _panel(number: int, run: Run, *, shows_folder: bool) -> str:
+def _panel(number: int, panel: Panel, *, shows_folder: bool) -> str:
     """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context."""
+    run = panel.run
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
     pair = f" ({' → '.join(languages)})" if len(languages) == 2 else ""
@@ -123,9 +130,10 @@ def _panel(number: int, run: Run, *, shows_folder: bool) -> str:
     title = f"{record.get('task')}{pair}, {record.get('model')}"
     sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
     folder = f'<p class="facts">{escape(str(run.folder.path))}</p>' if shows_folder else ""
+    inside = '<details class="inside"><summary>Look inside the network</summary><div></div></details>'
     return (
         f'<article class="panel" data-run="{number}"><header>'
         f"<h3>{escape(title)}</h3>"
         f'<p class="facts">{escape(" · ".join(facts))}</p>{folder}{sample}'
-        f'</header><div class="answer" aria-live="polite"></div></article>'
+        f'</header><div class="answer" aria-live="polite"></div>{"" if unsupported_part(panel) else inside}</article>'
     )

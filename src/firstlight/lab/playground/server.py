@@ -12,14 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from firstlight.errors import UserError
 from firstlight.kind import markup
 from firstlight.kind.panel import BadInputError, Event, Inputs, Panel
-from firstlight.lab.playground.page import page, read, stylesheet
+from firstlight.lab.playground.page import exported_script, packed, page, stylesheet
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,19 @@ class Playground:
             routes=[
                 _fixed("/", page(panels), "text/html"),
                 _fixed("/page.css", stylesheet(), "text/css"),
-                _fixed("/page.js", read("page.js"), "text/javascript"),
+                _fixed("/page.js", exported_script(), "text/javascript"),
+                Route("/runs/{number:int}/network", self.network),
                 Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
                 Route("/runs/{number:int}/write", self.write, methods=["POST"]),
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)],
             exception_handlers=dict.fromkeys((BadInputError, UserError, ClientDisconnect, Exception), _notice),
         )
+
+    async def network(self, request: Request) -> Response:
+        """Return what the page requires to compute a run itself, as JSON."""
+        _, panel = self._panel(request)
+        return JSONResponse(await run_in_threadpool(packed, panel))
 
     async def answer(self, request: Request) -> Response:
         """Return the answer of a run to a text, as HTML."""

@@ -1,0 +1,475 @@
+"use strict";
+// A network opened step by step: the tokens of a text, its attention, its feed-forward layers and its probabilities, with
+// interventions. network.js computes the numbers. All texts are set as text, never as HTML.
+
+const STEPS = [ // name, heading, and what is to be seen
+  ["tokens", "Tokens", "The network reads the text as these tokens; the shade of each is its worth: blue ones raise the prediction, orange ones lower it, as removing them shows."],
+  ["vectors", "Vectors", "Each token is a row of numbers: first the same for each occurrence, then with its position. Blue is positive, orange is negative."],
+  ["heads", "Heads", "Each small picture is a head: a row is a token that attends, and a dark cell is where it attends to. Switch a head off to see what the prediction loses."],
+  ["qkv", "Queries, keys and values", "A token attends to those whose keys are similar to its query; it receives their values."],
+  ["scores", "Scores, mask and softmax", "Queries times keys are the scores. Small grey cells are masked: a token does not attend to later ones. The softmax makes the weights of each row add up to 100%."],
+  ["arcs", "Where the token attends", "Each arc leads from the chosen token to one that it attends to; its width is the weight."],
+  ["mix", "Mix of the values", "Each token receives the mix of the values, weighted by its attention; the output layer combines the mixes of all heads."],
+  ["residual", "Residual connection", "What attention computes is added to the vectors; rows that change much received much."],
+  ["feed", "Feed-forward layer", "Each token passes alone through a wider layer; its result is added too. A bright column is a unit that is active."],
+  ["output", "Prediction", "Logits become probabilities. The temperature sharpens or flattens them, top-k and top-p remove the rest."],
+  ["patch", "Two texts", "Each cell moves one vector of the second text into the first. Blue: this vector alone brings the prediction towards that of the second text."],
+];
+const TEACHING = { // kind -> [name, text, second text]
+  classifier: [
+    ["negation", "this is not a good one", "this is such a good one"],
+    ["irony", "great, i slept through all of it", "great, i laughed through all of it"],
+    ["an unknown word", "a zorblax of a story", "a wonder of a story"],
+  ],
+  masked: [["the word after it", "it [MASK] a great one", "it [MASK] two great ones"]],
+  translator: [["one word", "A man is sleeping.", "A dog is sleeping."]],
+};
+const TOUR = [
+  ["tokens", "Move over the tokens, or use the arrow keys. The chosen one is marked in every panel, and its worth is below."],
+  ["heads", "Choose a head. Is there one that attends to the token before, or to one word only?"],
+  ["output", "Switch this head off in the panel of heads, and compare the columns: the prediction now, and with all heads."],
+  ["tokens", "Type another word into “instead of it”. How much does the prediction depend on it?"],
+  ["patch", "Which vectors carry the difference between the two texts, and from which block on is it in another place?"],
+];
+const MOST_TOKENS = 80; // of a text whose worth and patches are computed
+const MOST_BARS = 10;
+const MOST_NUMBERS = 6; // of a vector, as text
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const canInspect = ({ num_choices: choices, options }) => !choices && !options.both_orders;
+const rounded = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : "masked");
+
+function make(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name in made && name !== "list") made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+// A heat map of (rows, columns) numbers. marks: rows and columns with a frame. isShare: the numbers are from 0 to 1.
+function paint(canvas, { rows, columns, at }, { row = null, column = null, isShare = false } = {}, most = 520) {
+  const size = Math.max(1, Math.min(18, Math.floor(most / Math.max(columns, rows / 2)))), context = canvas.getContext("2d");
+  const [high, wide] = [Math.max(size, Math.min(14, Math.floor(most / Math.max(rows, 1)))), size];
+  [canvas.width, canvas.height] = [columns * wide, rows * high];
+  let largest = 1e-9;
+  for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) if (Number.isFinite(at(i, j))) largest = Math.max(largest, Math.abs(at(i, j)));
+  const [positive, negative, ink, masked] = [colourOf(isShare ? "attention" : "for"), colourOf("against"), colourOf("ink"), colourOf("grey")];
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < columns; j++) {
+      const value = at(i, j), isMasked = !Number.isFinite(value);
+      context.globalAlpha = isMasked ? 0.35 : Math.abs(value) / largest;
+      context.fillStyle = isMasked ? masked : value > 0 ? positive : negative;
+      if (isMasked) context.fillRect(j * wide + wide / 4, i * high + high / 4, wide / 2, high / 2);
+      else context.fillRect(j * wide, i * high, wide, high);
+    }
+  }
+  context.globalAlpha = 1;
+  context.strokeStyle = ink;
+  if (row !== null && row < rows) context.strokeRect(0.5, row * high + 0.5, canvas.width - 1, high - 1);
+  if (column !== null && column < columns) context.strokeRect(column * wide + 0.5, 0.5, wide - 1, canvas.height - 1);
+}
+
+const ofRows = ({ data, shape }) => ({ rows: shape[0], columns: data.length / shape[0], at: (i, j) => data[(i * data.length) / shape[0] + j] });
+const ofHead = ({ data, shape: [, heads, width] }, head) => ({ rows: data.length / (heads * width), columns: width, at: (i, j) => data[(i * heads + head) * width + j] });
+const ofMap = ({ data, shape: [, rows, columns] }, head) => ({ rows, columns, at: (i, j) => data[(head * rows + i) * columns + j] });
+const lengthOf = ({ columns, at }, row) => Math.hypot(...Array.from({ length: columns }, (_, j) => at(row, j)));
+
+// --- what a network reads and predicts ---
+
+// The ids and tokens of a text; for a translator also those of its translation, which are kept during interventions.
+function readInto(network, text) {
+  const read = network.encode(text);
+  if (network.kind !== "translator") return { source: read.ids, names: { source: read.tokens }, notes: read.notes };
+  const written = [...network.generate(text)].map(({ id }) => id).filter((id) => id !== null && id !== END_ID);
+  const target = Int32Array.of(START_ID, ...written);
+  return { source: read.ids, target, names: { source: read.tokens, target: [...target].map((id) => nameOfSentenceToken(network.reader.target, id)) }, notes: read.notes };
+}
+
+const inputsOf = (network, { source, target }) => (network.kind === "translator" ? { source, target } : source);
+
+// The attention layers: their names, and the sides of their queries and keys.
+function layersOf({ kind, stacks, options }) {
+  const of = (stack, part, rows, columns, title) =>
+    Array.from({ length: stacks[stack] * options.num_loops }, (_, i) => ({ block: `${stack}.${i}`, name: `${stack}.${i}.${part}`, part, rows, columns, title: `${title} ${i + 1}` }));
+  if (kind !== "translator") return of("blocks", "attn", "source", "source", "block");
+  return [...of("encoder", "attn", "source", "source", "encoder block"), ...of("decoder", "attn", "target", "target", "decoder block"), ...of("decoder", "cross_attn", "target", "source", "cross-attention of block")];
+}
+
+function namesOf(network) {
+  const { tokenizer, target } = network.reader;
+  if (network.kind === "classifier") return (i) => network.class_names[i];
+  if (network.kind === "generator") return (i) => nameOfTextToken(network, tokenizer, i);
+  return network.kind === "masked" ? (i) => nameOfPiece(tokenizer, i) : (i) => nameOfSentenceToken(target, i);
+}
+
+// The logits that are shown: of a class, of the next token, of the first [MASK], or of the word after the chosen one.
+function logitsOf(network, { data, shape }, { source }, place) {
+  if (network.kind === "classifier") return data.length > 1 ? data : Float32Array.of(0, data[0]);
+  const width = shape[1], mask = source.indexOf(network.reader.tokenizer.words.length);
+  const row = network.kind === "generator" ? shape[0] - 1 : network.kind === "masked" ? mask : place;
+  return data.slice(row * width, (row + 1) * width);
+}
+
+function sharesOfLogits(network, logits, { temperature, topK, topP }) {
+  if (network.kind !== "classifier") return network.probabilities(logits, { temperature, topK: topK || Infinity, topP });
+  return temperature ? softmax(tensor([logits.length], logits.map((logit) => logit / temperature))).data : logits.map((logit) => Number(logit === Math.max(...logits)));
+}
+
+const indexOfLargest = (values) => values.reduce((found, value, i) => (value > values[found] ? i : found), 0);
+
+// An edit for `run` that sets the vectors z of some heads, "layer:head", to zero. others: replaces other activations.
+function without(off, others = {}) {
+  if (!off.length && !Object.keys(others).length) return undefined;
+  return (name, value) => {
+    if (others[name]) return others[name](value);
+    if (!name.endsWith(".hook_z")) return undefined;
+    const heads = off.map((each) => each.split(":")).filter(([layer]) => `${layer}.hook_z` === name).map(([, head]) => Number(head));
+    const [, count, width] = value.shape;
+    return heads.length ? mapped(value, (x, i) => (heads.includes(Math.floor(i / width) % count) ? 0 : x)) : undefined;
+  };
+}
+
+const withRow = (row, from) => (value) => tensor(value.shape, value.data.map((x, i) => (Math.floor(i / value.shape[1]) === row ? from.data[i] : x)));
+
+// --- the page ---
+
+// Fill an element with the panels of a network. number: of the run in the link; text: at first; examples: texts of the run.
+function openInspector(place, network, { number, text, examples }) {
+  const layers = layersOf(network), nameOf = namesOf(network), heads = network.options.num_heads, isTranslator = network.kind === "translator";
+  const start = network.kind === "generator" ? Infinity : 0; // the last token of a generator attends to all
+  const state = { text, other: "", instead: "", side: isTranslator ? "target" : "source", token: start, layer: isTranslator ? layers.length - 1 : 0, head: 0, off: [], temperature: 1, topK: 0, topP: 1 };
+  const link = new URLSearchParams(location.hash.slice(1));
+  if (link.get("inside") === String(number)) {
+    for (const [key, was] of Object.entries(state)) {
+      const given = link.get(key);
+      if (given !== null) state[key] = Array.isArray(was) ? given.split(" ").filter(Boolean) : typeof was === "number" ? Number(given) || 0 : given;
+    }
+    state.layer = Math.min(Math.max(state.layer, 0), layers.length - 1);
+    state.head = Math.min(Math.max(state.head, 0), heads - 1);
+    if (!isTranslator || state.side !== "target") state.side = "source";
+  }
+  let now = null; // what the last run computed
+  let turn = 0; // of the computations in the background; a later one ends an earlier one
+
+  // --- its parts ---
+
+  const field = (name, label, more = {}) => make("label", {}, `${label} `, make("input", { name, value: state[name], autocomplete: "off", spellcheck: false, ...more }));
+  const slider = (name, label, min, max, step) => make("label", {}, `${label} `, make("input", { type: "range", name, min, max, step, value: state[name] }), make("output", {}, String(state[name])));
+  const body = Object.fromEntries(STEPS.map(([name]) => [name, make("div", { className: "body" })]));
+  const panels = STEPS.map(([name, title, says], i) => make("section", { className: "step", id: `step-${number}-${name}` }, make("h4", { tabIndex: -1 }, `${i + 1}. ${title}`), make("p", { className: "sees" }, says), body[name]));
+  const teaching = TEACHING[network.kind] ?? examples.filter(Boolean).map((each) => [each, each, ""]);
+  const buttons = teaching.map(([name, first, second]) => make("button", { type: "button", className: "teaches", onclick: () => set({ text: first, other: second, side: "source", token: start }) }, name));
+  const guide = make("p", { className: "guide", role: "status" });
+  const bar = make("p", { className: "fields" }, ...buttons,
+    make("button", { type: "button", className: "tour", onclick: () => stop(0) }, "Tour"),
+    make("button", { type: "button", onclick: (event) => copy(event.target, location.href) }, "Copy link"),
+    make("button", { type: "button", onclick: (event) => copy(event.target, results()) }, "Copy results"));
+  const controls = make("form", { className: "controls fields", onsubmit: (event) => event.preventDefault() }, field("text", "Text", { className: "long" }),
+    make("label", {}, "Layer ", make("select", { name: "layer" }, ...layers.map((layer, i) => make("option", { value: i, selected: i === state.layer }, layer.title)))),
+    make("label", {}, "Head ", make("select", { name: "head" }, ...Array.from({ length: heads }, (_, i) => make("option", { value: i, selected: i === state.head }, `head ${i + 1}`)))));
+  place.classList.add("inspector");
+  place.replaceChildren(bar, guide, controls, ...panels);
+
+  const canvases = {}; // name of a heat map -> {canvas, side}
+  function picture(panel, name, caption, side) {
+    const canvas = make("canvas", { role: "img" });
+    canvases[name] = { canvas, side };
+    canvas.dataset.side = side;
+    const figure = make("figure", {}, make("figcaption", {}, caption), canvas);
+    body[panel].append(figure);
+  }
+  const chips = {}, worths = make("p", { className: "says" }), arcs = make("div", { className: "arcs", tabIndex: 0, role: "group", "aria-label": "arcs of attention" });
+  for (const side of isTranslator ? ["source", "target"] : ["source"]) {
+    chips[side] = make("p", { className: "text chips", role: "group", "aria-label": isTranslator ? side : "tokens" });
+    body.tokens.append(chips[side]);
+  }
+  body.tokens.append(worths, field("instead", "instead of it"));
+  for (const [panel, name, caption] of [["vectors", "embed", "of the tokens"], ["vectors", "pos", "of the positions"], ["vectors", "pre", "before the block"], ["qkv", "q", "queries"], ["qkv", "k", "keys"], ["qkv", "v", "values"], ["scores", "scores", "scores"], ["scores", "pattern", "weights"], ["mix", "z", "mix of the head"], ["mix", "attn_out", "all heads, after the output layer"], ["residual", "mid", "sum"], ["feed", "post", "units"], ["feed", "mlp_out", "result"], ["feed", "resid_post", "sum"]]) picture(panel, name, caption, "rows");
+  const lines = Object.fromEntries(["scores", "vectors", "residual", "feed", "patch"].map((name) => [name, make("p", { className: "says" })]));
+  for (const [name, line] of Object.entries(lines)) if (name !== "patch") body[name].append(line);
+  body.arcs.append(arcs);
+  const grid = make("div", { className: "grid" }), thumbs = new Map();
+  layers.forEach((layer, i) => {
+    for (let head = 0; head < heads; head++) {
+      const canvas = make("canvas", { "aria-hidden": "true" }), title = `${layer.title}, head ${head + 1}`, key = `${layer.name}:${head}`;
+      const choose = make("button", { type: "button", title, onclick: () => set({ layer: i, head }) }, canvas, make("span", {}, title));
+      const off = make("input", { type: "checkbox", checked: !state.off.includes(key), onchange: (event) => set({ off: event.target.checked ? state.off.filter((each) => each !== key) : [...state.off, key] }) });
+      thumbs.set(key, { canvas, choose, off });
+      grid.append(make("div", {}, choose, make("label", {}, off, make("span", { className: "unseen" }, title), " on")));
+    }
+  });
+  body.heads.append(grid);
+  const bars = make("div", { className: "bars", role: "table", "aria-label": "probabilities" });
+  body.output.append(make("form", { className: "fields", onsubmit: (event) => event.preventDefault() }, slider("temperature", "temperature", 0, 3, 0.05),
+    ...(network.kind === "classifier" ? [] : [slider("topK", "top-k (0: all)", 0, 50, 1), slider("topP", "top-p", 0.05, 1, 0.05)])), bars);
+  body.patch.append(field("other", "Second text", { className: "long" }));
+  const theirs = make("p", { className: "text chips" }); // the tokens of the second text
+  body.patch.append(theirs);
+  picture("patch", "patch", "share of the difference that each vector brings; rows are blocks, columns are tokens", "columns");
+  body.patch.append(lines.patch);
+
+  // --- what happens ---
+
+  place.addEventListener("input", ({ target: { name, type, value } }) => {
+    if (name in state) set({ [name]: typeof state[name] === "number" ? Number(value) : value });
+  });
+  const over = (event) => {
+    const { side, token } = event.target.dataset;
+    if (token !== undefined) return mark(side, Number(token));
+    const found = Object.values(canvases).find(({ canvas }) => canvas === event.target);
+    if (!found || !now) return;
+    const { width, height } = event.target.getBoundingClientRect(), layer = layers[state.layer];
+    const isRows = found.side === "rows", names = now.read.names[isRows ? layer.rows : "source"];
+    mark(isRows ? layer.rows : "source", Math.min(names.length - 1, Math.floor((isRows ? event.offsetY / height : event.offsetX / width) * names.length)));
+  };
+  place.addEventListener("mousemove", over);
+  place.addEventListener("focusin", over);
+  place.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], { side, token } = event.target.dataset;
+    const next = step && token !== undefined && chips[side].querySelector(`[data-token="${Number(token) + step}"]`);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+  dark.addEventListener("change", () => now && draw());
+
+  function set(changes) {
+    Object.assign(state, changes);
+    for (const each of place.querySelectorAll("[name]")) {
+      if (each.name in changes && each !== document.activeElement) each.value = state[each.name];
+      if (each.type === "range" && each.name in changes) each.nextElementSibling.value = state[each.name];
+    }
+    thumbs.forEach(({ off }, key) => (off.checked = !state.off.includes(key)));
+    if (["text", "other", "off", "instead"].some((key) => key in changes)) compute();
+    else draw();
+    keep();
+  }
+
+  function mark(side, token) {
+    if (side === state.side && token === state.token) return;
+    Object.assign(state, { side, token });
+    draw();
+    showInstead();
+    keep();
+  }
+
+  function keep() {
+    const values = Object.entries(state).map(([key, value]) => [key, Array.isArray(value) ? value.join(" ") : value]);
+    history.replaceState(null, "", `#${new URLSearchParams([["inside", number], ...values])}`);
+  }
+
+  async function copy(button, text) {
+    const was = button.textContent;
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = was), 1500);
+  }
+
+  function results() {
+    const layer = layers[state.layer], weights = ofMap(now.seen.get(`${layer.name}.hook_pattern`), state.head), names = now.read.names;
+    const row = Math.min(state.token, weights.rows - 1), head = `${layer.title}, head ${state.head + 1}, attention of ${names[layer.rows][row]}`;
+    const table = [["prediction", "now", "all heads", ...(now.second ? ["second text"] : [])], ...rowsOfBars().map(([i, ...shares]) => [nameOf(i), ...shares.map(shareText)])];
+    return [[state.text], [], ...table, [], [head], ...names[layer.columns].map((name, j) => [name, shareText(weights.at(row, j))])].map((cells) => cells.join("\t")).join("\n");
+  }
+
+  // The shares of a run with edits and other ids, and its activations.
+  function shares(read, edit, seen = null) {
+    const logits = network.run(inputsOf(network, read), { edit, see: seen ? (name, value) => seen.set(name, value) : undefined });
+    return logitsOf(network, logits, read, state.side === "target" ? Math.min(state.token, read.target?.length - 1 || 0) : 0);
+  }
+
+  function compute() {
+    const seen = new Map(), others = new Map();
+    try {
+      const read = readInto(network, encodable(state.text));
+      if (!read.source.length) throw new TextError("Type a text.");
+      const second = state.other ? readInto(network, encodable(state.other)) : null;
+      state.token = Math.min(state.token, read.names[state.side].length - 1);
+      now = { read, seen, logits: shares(read, without(state.off), seen), full: shares(read), second, others, worth: [], patches: null };
+      if (second) now.otherLogits = shares(second, without(state.off), others);
+    } catch (error) {
+      if (!(error instanceof TextError)) throw error;
+      guide.textContent = error.message;
+      return;
+    }
+    guide.textContent = now.read.notes.join("; ");
+    for (const [side, chip] of Object.entries(chips)) {
+      const focused = chip.contains(document.activeElement) ? document.activeElement.dataset.token : null;
+      chip.replaceChildren(...now.read.names[side].map((name, i) => make("button", { type: "button", className: "word", tabIndex: i ? -1 : 0, "data-side": side, "data-token": i }, name || "·")));
+      if (focused) chip.children[focused]?.focus();
+    }
+    draw();
+    showInstead();
+    place.dataset.turn = ++turn; // for tests, as `explained`
+    explain(turn);
+  }
+
+  const shareOf = (logits, wanted) => sharesOfLogits(network, logits, { temperature: 1, topP: 1 })[wanted];
+  const wanted = () => indexOfLargest(now.full);
+
+  // Computes the worth of each token and the patches, a few runs at a time.
+  async function explain(own) {
+    const { read, second, others } = now, goal = wanted(), base = shareOf(now.logits, goal), n = read.source.length;
+    if (n > MOST_TOKENS) return (place.dataset.explained = own);
+    const isMask = (id) => network.kind === "masked" && id === network.reader.tokenizer.words.length;
+    for (let i = 0; i < n; i++) {
+      if (n > 1 && !isMask(read.source[i])) now.worth[i] = base - shareOf(shares({ ...read, source: read.source.filter((_, j) => j !== i) }, without(state.off)), goal);
+      await new Promise((resolve) => setTimeout(resolve));
+      if (own !== turn) return;
+    }
+    draw();
+    showInstead();
+    place.dataset.explained = own;
+    if (!second || second.source.length !== n) return;
+    const blocks = [...new Set(layers.filter(({ columns, rows }) => columns === rows && rows === "source").map(({ block }) => block))];
+    const distance = shareOf(now.otherLogits, goal) - base, patches = blocks.map(() => new Float32Array(n));
+    if (Math.abs(distance) < 1e-5) return (lines.patch.textContent = "The two texts have the same prediction.");
+    for (const [b, block] of blocks.entries()) {
+      const name = `${block}.hook_resid_pre`;
+      for (let i = 0; i < n; i++) {
+        patches[b][i] = (shareOf(shares(read, without(state.off, { [name]: withRow(i, others.get(name)) })), goal) - base) / distance;
+        await new Promise((resolve) => setTimeout(resolve));
+        if (own !== turn) return;
+      }
+    }
+    now.patches = patches;
+    draw();
+  }
+
+  function showInstead() {
+    const { read } = now, goal = wanted(), i = state.token;
+    if (state.side !== "source") return (worths.textContent = `Prediction after ${read.names.target[i]}: ${nameOf(goal)}.`);
+    const worth = now.worth[i], name = read.names.source[i], parts = [];
+    if (worth !== undefined) parts.push(`Without “${name}”, the probability of ${nameOf(goal)} is ${shareText(shareOf(now.logits, goal) - worth)} instead of ${shareText(shareOf(now.logits, goal))}.`);
+    if (state.instead) {
+      const ids = network.reader.tokenizer.ids(state.instead), source = Int32Array.of(...read.source.subarray(0, i), ...ids, ...read.source.subarray(i + 1)).slice(0, network.options.context_length);
+      parts.push(`With “${state.instead}” in its place it is ${shareText(shareOf(shares({ ...read, source }, without(state.off)), goal))}.`);
+    }
+    worths.textContent = parts.join(" ");
+  }
+
+  // --- drawing ---
+
+  function rowsOfBars() {
+    const each = [now.logits, now.full, ...(now.second ? [now.otherLogits] : [])].map((logits) => sharesOfLogits(network, logits, state));
+    const plain = sharesOfLogits(network, now.full, { temperature: 1, topP: 1 });
+    const order = network.kind === "classifier" && plain.length <= MOST_BARS ? [...plain.keys()] : best(plain, MOST_BARS);
+    return order.map((i) => [i, ...each.map((shares) => shares[i])]);
+  }
+
+  function drawBars() {
+    const cell = (text, role = "cell", className = "share") => make("span", { role, className }, text);
+    const header = make("div", { className: "row head", role: "row" }, cell("", "columnheader", "name"), cell("", "columnheader", ""), ...["now", "all heads", ...(now.second ? ["second text"] : [])].map((title) => cell(title, "columnheader")));
+    const rows = rowsOfBars().map(([i, share, ...others]) => {
+      const track = make("span", { className: "track", role: "cell", "aria-hidden": "true" }, make("span", { className: "fill" }));
+      track.firstChild.style.width = `${100 * share}%`;
+      return make("div", { className: "row", role: "row" }, cell(nameOf(i), "rowheader", "name"), track, ...[share, ...others].map((each) => cell(shareText(each))));
+    });
+    bars.style.setProperty("--columns", now.second ? 3 : 2);
+    bars.replaceChildren(header, ...rows);
+  }
+
+  function drawArcs(weights, columns, row) {
+    const space = "http://www.w3.org/2000/svg", step = 26, width = columns.length * step + 40, x = (i) => 30 + i * step;
+    const svg = document.createElementNS(space, "svg"), isOne = layers[state.layer].rows === layers[state.layer].columns;
+    const add = (tag, attributes, text = "") => {
+      const made = document.createElementNS(space, tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      made.textContent = text;
+      svg.append(made);
+    };
+    const from = isOne ? x(row) : width / 2, height = 90;
+    columns.forEach((name, j) => {
+      const share = weights.at(row, j), to = x(j), bend = isOne ? Math.min(height - 8, 12 + Math.abs(to - from) / 3) : height - 8;
+      if (share > 0.005) add("path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 6} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
+      add("text", { transform: `translate(${to} ${height + 8}) rotate(60)`, "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
+    });
+    svg.setAttribute("viewBox", `0 0 ${width} ${height + 90}`);
+    svg.setAttribute("width", width);
+    svg.setAttribute("aria-hidden", "true");
+    arcs.replaceChildren(svg);
+  }
+
+  function draw() {
+    const layer = layers[state.layer], { seen, read } = now, names = read.names, of = (name) => seen.get(name), inner = (name) => of(`${layer.name}.hook_${name}`);
+    const row = state.side === layer.rows ? state.token : null, column = state.side === layer.columns ? state.token : null, at = Math.min(row ?? 0, names[layer.rows].length - 1);
+    const stack = layer.block.split(".")[0], prefix = isTranslator ? `${stack}.` : "", group = network.options.num_heads / network.options.num_key_value_heads;
+    const show = (name, values, more = {}) => {
+      const { canvas } = canvases[name];
+      canvas.closest("figure").hidden = !values;
+      if (!values) return;
+      paint(canvas, values, { row, ...more });
+      canvas.setAttribute("aria-label", `${canvas.previousElementSibling.textContent}: ${values.rows} by ${values.columns} numbers`);
+    };
+    const vectors = (tensor) => tensor && ofRows(tensor);
+    show("embed", vectors(of(`${prefix}hook_embed`)));
+    show("pos", vectors(of(`${prefix}hook_pos_embed`)));
+    const before = vectors(of(`${layer.block}.hook_resid_${layer.part === "attn" ? "pre" : "mid"}`));
+    show("pre", before);
+    const [q, k] = ["q", "k"].map((name) => inner(`rot_${name}`) ?? inner(name));
+    show("q", ofHead(q, state.head));
+    show("k", ofHead(k, Math.floor(state.head / group)), { row: column });
+    show("v", ofHead(inner("v"), Math.floor(state.head / group)), { row: column });
+    const weights = ofMap(inner("pattern"), state.head), scores = ofMap(inner("attn_scores"), state.head);
+    show("scores", scores, { column });
+    show("pattern", weights, { column, isShare: true });
+    show("z", ofHead(inner("z"), state.head));
+    const change = vectors(of(`${layer.block}.hook_${layer.part}_out`));
+    show("attn_out", change);
+    const after = vectors(of(`${layer.block}.hook_resid_mid`) ?? of(`${layer.block}.hook_resid_post`));
+    show("mid", after);
+    show("post", vectors(of(`${layer.block}.mlp.hook_post`) ?? of(`${layer.block}.mlp.hook_pre`)));
+    show("mlp_out", vectors(of(`${layer.block}.hook_mlp_out`)));
+    show("resid_post", vectors(of(`${layer.block}.hook_resid_post`)));
+    show("patch", now.patches && { rows: now.patches.length, columns: now.patches[0].length, at: (i, j) => now.patches[i][j] }, { row: null, column: state.side === "source" ? state.token : null });
+    drawArcs(weights, names[layer.columns], at);
+    drawBars();
+    const token = names[layer.rows][at], order = best(Array.from({ length: weights.columns }, (_, j) => weights.at(at, j)), 4);
+    lines.scores.textContent = `${token} attends to ${order.filter((j) => weights.at(at, j)).map((j) => `${names[layer.columns][j]} ${shareText(weights.at(at, j))} (score ${rounded(scores.at(at, j))})`).join(", ")}.`;
+    const numbers = (values, i) => `[${Array.from({ length: Math.min(MOST_NUMBERS, values.columns) }, (_, j) => rounded(values.at(i, j))).join(", ")}, …]`;
+    lines.vectors.textContent = `${token} before the ${layer.title}: ${numbers(before, at)}, ${before.columns} numbers, length ${rounded(lengthOf(before, at))}.`;
+    lines.residual.textContent = `${token}: length ${rounded(lengthOf(before, at))} before, ${rounded(lengthOf(change, at))} added, ${rounded(lengthOf(after, at))} after.`;
+    const units = vectors(of(`${layer.block}.mlp.hook_post`));
+    lines.feed.textContent = units ? `${token}: the most active units are ${best(Array.from({ length: units.columns }, (_, j) => units.at(at, j)), 4).map((j) => `${j + 1} (${rounded(units.at(at, j))})`).join(", ")}.` : "";
+    drawPatchLine();
+    layers.forEach((each, i) => {
+      for (let head = 0; head < heads; head++) {
+        const { canvas, choose } = thumbs.get(`${each.name}:${head}`);
+        paint(canvas, ofMap(of(`${each.name}.hook_pattern`), head), { isShare: true, row: state.side === each.rows ? state.token : null }, 90);
+        choose.setAttribute("aria-pressed", i === state.layer && head === state.head);
+      }
+    });
+    for (const chip of place.querySelectorAll(".chips [data-token]")) {
+      const { side, token: i } = chip.dataset, worth = side === "source" ? now.worth[i] : undefined;
+      chip.classList.toggle("here", side === state.side && Number(i) === state.token);
+      const largest = Math.max(0.05, ...now.worth.filter((each) => each !== undefined).map(Math.abs));
+      if (worth !== undefined) chip.style.setProperty("--shade", `color-mix(in srgb, var(--${worth > 0 ? "for" : "against"}) ${Math.round((50 * Math.abs(worth)) / largest)}%, transparent)`);
+    }
+  }
+
+  function drawPatchLine() {
+    const { read, second, patches } = now, i = Math.min(state.token, read.source.length - 1);
+    theirs.replaceChildren(...(second?.names.source ?? []).map((name, j) => make("span", { className: `word${state.side === "source" && j === i ? " here" : ""}` }, name)));
+    if (!second) lines.patch.textContent = "Type a second text with as many tokens as the first one.";
+    else if (second.source.length !== read.source.length) lines.patch.textContent = `The texts have ${read.source.length} and ${second.source.length} tokens; both must have the same number.`;
+    else if (patches) lines.patch.textContent = `${read.names.source[i]} → ${second.names.source[i]}: ${patches.map((row, b) => `block ${b + 1}: ${Math.round(100 * row[i])}%`).join(", ")} of the difference between the predictions.`;
+  }
+
+  function stop(i) {
+    const [name, says] = TOUR[i];
+    if (i === 0 && teaching.length && !state.other) set({ text: teaching[0][1], other: teaching[0][2] });
+    const panel = place.querySelector(`#step-${number}-${name}`);
+    const next = make("button", { type: "button", onclick: () => (i + 1 < TOUR.length ? stop(i + 1) : end()) }, i + 1 < TOUR.length ? "Next" : "End");
+    const end = () => place.querySelector(".stop-of-tour")?.remove();
+    end();
+    panel.querySelector("h4").after(make("p", { className: "stop-of-tour", role: "status" }, `Stop ${i + 1} of ${TOUR.length}: ${says} `, next));
+    panel.scrollIntoView({ block: "start" });
+    next.focus({ preventScroll: true });
+  }
+
+  compute();
+}
