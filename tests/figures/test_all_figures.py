@@ -61,6 +61,9 @@ UNUSUAL: dict[str, Callable[[], Figure]] = {
     "a grid of long texts": lambda: figures.plot_block_grid(
         {"": RNG.random((3, 2))}, WORDS, ["$one", "two"], texts={"": [["very long " * 9] * 2] * 3}
     ),
+    "a frame of one token": lambda: figures.plot_training_frame(
+        np.ones((1, 1, 1)), np.zeros((1, 2)), ["$a"], "$", title="step 0", limit=1.0
+    ),
     "a unit that is never active": lambda: figures.plot_exciting_texts({"unit 1": [(["a\n", "$b"], -np.ones(2))]}),
     "many layers": lambda: figures.plot_norms(LAYERS, NORMS, NORMS[::-1]),
     "one layer without gradients": lambda: figures.plot_norms(LAYERS[:1], NORMS[:1]),
@@ -113,6 +116,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_contributions", (WORDS, np.ones(2)), r"there are 3 names and values of shape \(2,\)"),
     ("plot_contributions", (WORDS, np.ones(3), np.ones(3)), "pass one value, and one interval"),
     ("plot_block_grid", ({"a": np.ones((2, 3))}, WORDS, WORDS), r"shapes \[\(2, 3\)\] for 3 rows and 3 columns"),
+    ("plot_block_grid", ({}, WORDS, WORDS), "pass equal ones"),
     ("plot_exciting_texts", ({"unit": [(["a"], np.ones(2))]},), "one activation for each token"),
     ("plot_norms", (WORDS, np.ones(2)), "there are 3 names and values of shapes"),
     ("plot_position_similarity", ({},), "encodings is empty"),

@@ -1,5 +1,7 @@
 """Figures of interventions, on trained runs of each kind: they show what the functions of the networks return."""
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from firstlight.kind.kind import NothingToDrawError
 from firstlight.kind.load import load
 from firstlight.kind.subject import Subject
+from firstlight.lab.explore import film
 from firstlight.lab.explore import interventions as drawn
 from tests_support import Scripts
 
@@ -92,6 +96,36 @@ def test_the_scores_of_heads_are_compared_with_another_run_and_over_the_checkpoi
     assert [line.get_xdata().tolist() for line in axes.lines[:3]] == [[0, 10, 20]] * 3
     ends = [line.get_ydata()[-1] for line in axes.lines[:3]]
     assert ends == pytest.approx([values.max() for values in scores.values()])
+
+
+def test_the_film_has_a_frame_for_each_kept_checkpoint(names: Path, tmp_path: Path, scripts: Scripts) -> None:
+    run = Path(shutil.copytree(names, tmp_path / "run"))
+    done = scripts.run("explore", str(run), "--film")
+    assert done.returncode == 0, done.stderr
+    with Image.open(run / "figures/film.gif") as moving:
+        assert moving.n_frames == 3
+        assert moving.info["loop"] == 0
+    page = (run / "figures/figures.html").read_text(encoding="utf-8")
+    assert re.findall(r'<input type="radio" name="film" id="step(\d+)"( checked)?>', page) == [
+        ("0", ""), ("10", ""), ("20", " checked"),
+    ]  # fmt: skip
+    assert re.findall(r'<img alt="([^"]+)"', page) == ["Step 0 of 20", "Step 10 of 20", "Step 20 of 20"]
+    assert "<script" not in page
+    for path in (run / "checkpoints").glob("step_*"):
+        path.unlink()
+    done = scripts.run("explore", str(run), "--film")
+    assert done.returncode == 2
+    assert done.stderr == "error: the run kept no checkpoints; train with callbacks.checkpoint.keep_every=100\n"
+
+
+@pytest.mark.parametrize("task", ["sentiment", "masked_reviews"])
+def test_a_frame_of_a_run_that_writes_nothing_has_its_answers(task: str, trained: Trained) -> None:
+    run = load(str(trained(task)))
+    text = run.made_up_text()
+    lines = film.sample(run, text).splitlines()
+    shares = [float(line.split("  ")[0]) for line in lines if re.match(r"[01]\.\d{3}  ", line)]
+    assert len(shares) == (2 if task == "sentiment" else 5)
+    assert shares == sorted(shares, reverse=True)
 
 
 def test_what_cannot_be_drawn_says_why(trained: Trained) -> None:

@@ -41,6 +41,8 @@ class ExploreOptions:
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
         against: Another text with as many tokens, for the figure `patching`. Default: the text with one token changed.
         compare: Another run, such as one with another seed, which the figures `curves` and `head_scores` show as well.
+        film: Draw the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
+            steps in figures.html. Without --figures, no other figure is drawn.
         task: Draw the data of this task, instead of a run.
         open: Open figures.html in the browser.
         checkpoint: The checkpoint of the run to draw.
@@ -53,6 +55,7 @@ class ExploreOptions:
     text: str | None = None
     against: str | None = None
     compare: str | None = None
+    film: bool = False
     task: str | None = None
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
@@ -107,7 +110,8 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
             raise UserError(f"{problem}; add {' or '.join(sorted(OF_TWO_RUNS))} to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
-    drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
+    names = options.figures
+    drawings = [] if options.film and not names else choose(names, traits, f"this run, a {kind.noun} ({architecture})")
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
@@ -130,13 +134,21 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     title = f"{record.get('task')}, {record.get('model')}"
     where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
     page = Page(folder.path / "figures", title, where, shows_sample(subject), subject.is_sample)
-    draw(drawings, subject, page)
+    if options.film:
+        from firstlight.lab.explore import film
+
+        try:
+            say(f"the film is {page.add_film(film.film(subject), film.CAPTION)}")
+        except NothingToDrawError as error:
+            raise UserError(str(error)) from error
+    if drawings:
+        draw(drawings, subject, page)
     return finish(page)
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "against", "compare"):
-        if getattr(options, name) is not None:
+    for name in ("text", "against", "compare", "film"):
+        if getattr(options, name):
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     from firstlight.config.checks import compose_task
 
@@ -184,7 +196,7 @@ def finish(page: "Page") -> Path:
     if page.sample_note is not None:
         say(page.sample_note)
     count = "1 figure is" if len(page.shown) == 1 else f"{len(page.shown)} figures are"
-    say(f"{count} in {page.folder}; to see all, open {path}")
+    say(f"{count} in {page.folder}; to see all, open {path}" if page.shown else f"to see all steps, open {path}")
     return path
 
 

@@ -20,6 +20,7 @@ from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts
 from firstlight.figures.data_sets import plot_lengths as plot_lengths
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
+from firstlight.figures.film import plot_training_frame as plot_training_frame
 from firstlight.figures.interventions import plot_block_grid as plot_block_grid
 from firstlight.figures.interventions import plot_contributions as plot_contributions
 from firstlight.figures.parameters import plot_norms as plot_norms

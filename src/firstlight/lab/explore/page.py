@@ -3,17 +3,19 @@
 import base64
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from firstlight.figures import style
-from firstlight.files.atomic import write_atomically
+from firstlight.files.atomic import replacing, write_atomically
 from firstlight.kind.kind import Drawn
 from firstlight.lab.explore.catalog import Drawing
 from firstlight.runs.folder import SAMPLE_NOTE
@@ -27,12 +29,8 @@ GROUPS = {
     "interventions": "What the parts of the network do",
     "training": "The training",
 }  # by module
-OF_TRAINING = (
-    "embeddings",
-    "curves",
-    "head_scores",
-    "head_development",
-)  # figures that show a training, whatever data the others show
+OF_TRAINING = ("embeddings", "curves", "head_scores", "head_development")  # whatever data the other figures show
+FRAME = 700  # milliseconds of a frame of the film
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
 
@@ -63,6 +61,7 @@ class Page:
     is_trained_on_sample: bool = False
     shown: list[Shown] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    film: str = ""  # the part of the page with the film
     _printed: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -90,6 +89,33 @@ class Page:
         group = GROUPS[drawing.module.rpartition(".")[2]]
         self.shown.append(Shown(drawing.name, group, drawing.caption, notes, drawn.figure, image, is_sample))
 
+    def add_film(self, frames: Mapping[int, Drawn], caption: str) -> Path:
+        """Save the film of a training as a GIF, add its frames to the page, and return the path of the GIF."""
+        images: list[Any] = []
+        parts: list[str] = []
+        for step, drawn in frames.items():
+            if self.is_trained_on_sample:
+                style.mark_sample(drawn.figure)
+            path = style.save(drawn.figure, self.folder / "film.png")
+            checked = " checked" if len(parts) == len(frames) - 1 else ""
+            source = base64.b64encode(path.read_bytes()).decode()
+            parts.append(
+                f'<input type="radio" name="film" id="step{step}"{checked}><label for="step{step}">{step:,}</label>'
+                f'<img alt="{escape(drawn.figure.get_suptitle(), quote=True)}" src="data:image/png;base64,{source}">'
+            )
+            with Image.open(path) as image:
+                images.append(image.convert("P", palette=Image.Palette.ADAPTIVE))
+        path.unlink()
+        self.film = (
+            f'<h2>The film of the training</h2>\n<figure id="film">\n<fieldset class="film"><legend>Step</legend>'
+            f"{''.join(parts)}</fieldset>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+        )
+        path = self.folder / "film.gif"
+        with replacing(path) as unfinished:
+            options: dict[str, Any] = {"append_images": images[1:], "duration": FRAME, "loop": 0}
+            images[0].save(unfinished, format="GIF", save_all=True, **options)
+        return path
+
     def print_notes(self) -> None:
         """Print each note once on standard error, with the names of its figures."""
         for note, names in self._printed.items():
@@ -105,7 +131,8 @@ class Page:
         for group, figures in groups.items():
             links = (f'<a href="#{shown.name}">{_title(shown)}</a>' for shown in figures)
             parts.append(f"<p>{group}</p>{' '.join(links)}")
-        parts.append("</nav>\n<main>")
+        film = '<p>The film</p><a href="#film">Film</a>' if self.film else ""
+        parts.append(f"{film}</nav>\n<main>{self.film}")
         for group, figures in groups.items():
             parts += [f"<h2>{group}</h2>", *map(_figure, figures)]
         if self.left_out:
