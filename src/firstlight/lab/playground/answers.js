@@ -1,6 +1,6 @@
 "use strict";
-// The answers of the runs of an exported page, computed in the page: HTML and events like those of the server. All texts
-// of users and networks are escaped.
+// The answers of the runs of an exported page, computed in the page: HTML and events like those of the server, without
+// the attention, which inspector.js shows. All texts of users and networks are escaped.
 
 const MOST_READ = 10000; // characters of a text that a run reads
 const MOST_CLASSES = 10; // classes with a bar
@@ -55,56 +55,6 @@ function barsOf(names, shares, chosen) {
   return html`<div class="bars">${bars}</div>`;
 }
 
-function tokensOf(names, ...sides) {
-  const places = (i) => sides.map((side) => html` data-${side}="${i}"`);
-  return names.map((name, i) => html`<span class="word"${places(i)}>${name || "·"}</span> `);
-}
-
-// The weights of the chosen map of attention and its head, or the mean of all heads, with fields to choose others.
-function viewOf(maps, values) {
-  const number = Math.min(values.map ?? maps.length - 1, maps.length - 1), { data, shape } = maps[number].weights;
-  const [heads, rows, columns] = shape, size = rows * columns, head = values.head < heads ? values.head : null;
-  const chosen = [...Array(heads).keys()].filter((each) => head === null || each === head);
-  const share = (i) => chosen.reduce((total, each) => total + data[each * size + i], 0) / chosen.length;
-  const bytes = Array.from({ length: size }, (_, i) => String.fromCharCode(Math.round(255 * share(i)))).join("");
-  const option = (value, name, isChosen) => html`<option value="${value}"${isChosen ? html` selected` : ""}>${name}</option>`;
-  const ofHeads = heads > 1 ? Array.from({ length: heads }, (_, i) => option(i, `head ${i + 1}`, i === head)) : [];
-  return {
-    data: html`data-weights="${btoa(bytes)}" data-columns="${columns}"`,
-    choices: html`<p class="view">Attention on hover:
-      <label><select name="map" aria-label="map">${maps.map(({ name }, i) => option(i, name, i === number))}</select></label>
-      <label><select name="head" aria-label="head">${option("", "mean of all heads", head === null)}${ofHeads}</select></label></p>`,
-  };
-}
-
-const LEGEND = html`<p class="legend"><span class="says">Point at a word, or move to it with Tab and the arrow keys, to see
-  its attention.</span><span class="looks"></span></p>`;
-
-// The attention of each layer whose name has a part, such as "attn": a list of {name, weights}.
-function mapsOf(network, inputs, part) {
-  const maps = [];
-  const see = (name, weights) => {
-    const [stack, number, layer, step] = name.split(".");
-    if (step !== "hook_pattern" || layer !== part) return;
-    const side = stack === "blocks" ? "" : `${stack} `, cross = part === "cross_attn" ? ", cross-attention" : "";
-    maps.push({ name: `${side}block ${Number(number) + 1}${cross}`, weights });
-  };
-  network.run(inputs, { see });
-  return maps;
-}
-
-// The attention between words: the mean over the tokens of a query, and the sum over those of a key.
-function ofWords({ name, weights: { data, shape: [heads, n] } }, wordOf) {
-  const words = [...new Set(wordOf)], place = wordOf.map((word) => words.indexOf(word));
-  const counts = words.map((word) => wordOf.filter((other) => other === word).length);
-  const out = tensor([heads, words.length, words.length]);
-  data.forEach((share, i) => {
-    const query = place[Math.floor(i / n) % n], row = Math.floor(i / (n * n)) * words.length + query;
-    out.data[row * words.length + place[i % n]] += share / counts[query];
-  });
-  return { name, weights: out };
-}
-
 // --- the kinds ---
 
 // The probabilities of the classes. One logit stands for two classes.
@@ -150,15 +100,14 @@ async function worthOfWords(network, read, label, signal) {
 }
 
 function shadedWords(read, worth, label) {
-  const largest = Math.max(0.5, ...Array.from(worth.values(), Math.abs)), rows = [...worth.keys()];
+  const largest = Math.max(0.5, ...Array.from(worth.values(), Math.abs));
   const isUnknown = new Set(read.wordOf.filter((_, i) => read.ids[i] === UNKNOWN_ID));
   return read.words.map((word, i) => {
     if (!worth.has(i)) return html`<span class="unread" title="the network does not read this word">${word}</span> `;
-    const value = worth.get(i), row = rows.indexOf(i), strength = Math.round(65 * Math.min(Math.abs(value) / largest, 1));
+    const value = worth.get(i), strength = Math.round(65 * Math.min(Math.abs(value) / largest, 1));
     const says = isUnknown.has(i) ? "not in the vocabulary" : `${value > 0 ? "+" : ""}${value.toFixed(2)} for ${label}`;
     const shade = `color-mix(in srgb, var(--${value > 0 ? "for" : "against"}) ${strength}%, transparent)`;
-    return html`<span class="word${isUnknown.has(i) ? " unknown" : ""}" data-row="${row}" data-column="${row}"
-      style="--shade:${shade}" title="${says}">${word}</span> `;
+    return html`<span class="word${isUnknown.has(i) ? " unknown" : ""}" style="--shade:${shade}" title="${says}">${word}</span> `;
   });
 }
 
@@ -177,12 +126,10 @@ const ANSWERS = {
     const classes = html`${verdictOf(network, names, shares)}${barsOf(names, shares, label)}`;
     if (values.quick) return classes;
     const worth = await worthOfWords(network, read, names.indexOf(label), signal);
-    const view = viewOf(mapsOf(network, read.ids, "attn").map((map) => ofWords(map, read.wordOf)), values);
     return html`<div class="classes">${classes}</div>
       <p class="legend"><span class="says">Contribution of each word: <span class="key for">for</span> or
-      <span class="key against">against</span> <b>${label}</b>, compared with an unknown word in its place</span>
-      <span class="looks"></span></p>
-      <div class="text attention" ${view.data}>${shadedWords(read, worth, label)}</div>${view.choices}${notesOf([...values.notes, ...read.notes])}`;
+      <span class="key against">against</span> <b>${label}</b>, compared with an unknown word in its place</span></p>
+      <div class="text">${shadedWords(read, worth, label)}</div>${notesOf([...values.notes, ...read.notes])}`;
   },
 
   async masked(network, text, values) {
@@ -202,22 +149,16 @@ const ANSWERS = {
       return (word.startsWith(CONTINUATION) ? done.trimEnd() + word.slice(CONTINUATION.length) : done + word) + part;
     });
     const bars = found.slice(0, MOST_MASKS).map((each) => barsOf(each.words, each.shares, each.words[0]));
-    const view = viewOf(mapsOf(network, read.ids, "attn"), values), shown = tokensOf(read.tokens, "row", "column");
-    return html`<p class="verdict">${filled}</p>${bars}${LEGEND}
-      <div class="text attention" ${view.data}>${shown}</div>${view.choices}${notesOf(values.notes)}`;
+    return html`<p class="verdict">${filled}</p>${bars}${notesOf(values.notes)}`;
   },
 
   async translator(network, text, values) {
     if (!text.trim()) return notice("Type a sentence. The translation changes as you type.");
-    const read = network.encode(text), { target } = network.reader;
+    const { target } = network.reader;
     const written = Array.from(network.generate(text), ({ id }) => id).filter((id) => id !== END_ID && id !== null);
     const translation = strip(utf8(written.filter((id) => id > END_ID).map(target.piece)));
-    const inputs = { source: read.ids, target: Int32Array.of(START_ID, ...written) };
-    const view = viewOf(mapsOf(network, inputs, "cross_attn"), values);
-    const names = [...written.map((id) => nameOfSentenceToken(target, id)), "[END]"];
-    return html`<p class="verdict translation">${translation || html`<i>The translation is empty.</i>`}</p>${LEGEND}
-      <div class="attention" ${view.data}><div class="text">${tokensOf(read.tokens, "column")}</div>
-      <div class="text written">${tokensOf(names, "row")}</div></div>${view.choices}${notesOf([...values.notes, ...read.notes])}`;
+    const notes = notesOf([...values.notes, ...network.encode(text).notes]);
+    return html`<p class="verdict translation">${translation || html`<i>The translation is empty.</i>`}</p>${notes}`;
   },
 };
 
