@@ -191,6 +191,23 @@ def test_the_tour_has_five_stops_by_keyboard(inside: Open) -> None:
     assert place.locator(".stop-of-tour").count() == 0
 
 
+def test_a_token_is_marked_in_every_panel_and_a_head_is_switched_off_by_keyboard(inside: Open) -> None:
+    place = inside(0, TEXT)
+    keyboard, before = place.page.keyboard, place.locator("#step-0-scores canvas").first.screenshot()
+    place.locator(".chips .word").first.focus()
+    keyboard.press("ArrowRight")
+    keyboard.press("ArrowRight")
+    for panel in ("vectors", "scores", "residual", "feed"):
+        assert place.locator(f"#step-0-{panel} .says").inner_text().startswith("not")
+    assert "“not”" in place.locator("#step-0-tokens .says").inner_text()
+    assert place.locator("#step-0-scores canvas").first.screenshot() != before
+    while not place.page.evaluate("document.activeElement.type === 'checkbox'"):
+        keyboard.press("Tab")
+    keyboard.press("Space")
+    explained(place)
+    assert shares(place) != shares(place, 1)
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("run", [0, 1])
 @pytest.mark.parametrize("width", [400, 1280])

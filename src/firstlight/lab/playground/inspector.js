@@ -52,7 +52,7 @@ function make(tag, attributes = {}, ...children) {
 
 // A heat map of (rows, columns) numbers. marks: rows and columns with a frame. isShare: the numbers are from 0 to 1.
 function paint(canvas, { rows, columns, at }, { row = null, column = null, isShare = false } = {}, most = 520) {
-  const size = Math.max(1, Math.min(18, Math.floor(most / Math.max(columns, rows / 2)))), context = canvas.getContext("2d");
+  const size = Math.max(1, Math.min(24, Math.floor(most / Math.max(columns, rows / 2)))), context = canvas.getContext("2d");
   const [high, wide] = [Math.max(size, Math.min(14, Math.floor(most / Math.max(rows, 1)))), size];
   [canvas.width, canvas.height] = [columns * wide, rows * high];
   let largest = 1e-9;
