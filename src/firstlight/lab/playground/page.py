@@ -91,7 +91,7 @@ def network_script() -> str:
 
 def exported_script() -> str:
     """Return the script of an exported page, which the served page uses too."""
-    return "\n".join([network_script(), *map(read, ("answers.js", "inspector.js", "page.js"))])
+    return "\n".join([network_script(), *map(read, ("answers.js", "steps.js", "inspector.js", "page.js"))])
 
 
 def read(name: str, package: str = "firstlight.lab.playground") -> str:
