@@ -128,6 +128,14 @@ def test_a_frame_of_a_run_that_writes_nothing_has_its_answers(task: str, trained
     assert shares == sorted(shares, reverse=True)
 
 
+def test_passages_of_units_have_no_padding_and_spaces_between_words(trained: Trained) -> None:
+    figure = drawn.exciting_texts(subject_of(trained("sentiment"))).figure
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert shown[0].startswith("unit ")
+    assert not any("[PAD]" in text for text in shown)
+    assert sum(text.endswith(" ") for text in shown) > len(shown) / 2
+
+
 def test_what_cannot_be_drawn_says_why(trained: Trained) -> None:
     with pytest.raises(NothingToDrawError, match="the run kept no checkpoints; train with"):
         drawn.head_development(subject_of(trained("sentiment")))

@@ -1,6 +1,5 @@
 """Figures of interventions: what the parts of a network do, on one text, on a split, and over a training."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +63,17 @@ class Reading:
         """Return the name of an answer: a class or a token."""
         if not self.columns:
             return str(self.run.class_names[answer])
-        found: Callable[[int], str] = getattr(self.run, "readable", self.run.tokenizer.words.__getitem__)
-        return found(answer)
+        return token_name(self.run, answer)
+
+
+def token_name(run: Any, token_id: int) -> str:
+    """Return the readable name of a token that a run reads or writes."""
+    if hasattr(run, "readable"):
+        return str(run.readable(token_id))
+    words = run.tokenizer.words
+    if hasattr(run.tokenizer, "readable"):
+        return str(run.tokenizer.readable([token_id])[0] or words[token_id])
+    return MASK if token_id == len(words) else str(words[token_id])
 
 
 def read(run: Any, text: str) -> Reading:
@@ -281,24 +289,24 @@ def exciting_texts(subject: Subject) -> Drawn:
     values = cache[names[-1]]
     ids = inputs[1] if names[-1].startswith("decoder") else inputs[0]
     masks = [each for each in inputs if isinstance(each, Tensor) and each.dtype is torch.bool]
-    if masks:
-        values = values.masked_fill(~masks[-1][..., None], 0.0)
+    real = masks[-1] if masks else torch.ones_like(ids, dtype=torch.bool)
+    values = values.masked_fill(~real[..., None], 0.0)
     highest, places = values.max(dim=1)  # (texts, units)
     units = highest.topk(min(TEXTS_OF_UNIT, len(highest)), dim=0).values.mean(dim=0) / (
         highest.mean(dim=0).abs() + 1e-6
     )
+    found: dict[str, list[tuple[list[str], NDArray[np.float32]]]] = {}
     found = {}
-    words: Callable[[int], str] = getattr(run, "readable", ([*run.tokenizer.words, MASK]).__getitem__)
+    gap = "" if hasattr(run, "readable") else " "  # between words
+
+    def passage(text: int, unit: int) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the names and the activations of the tokens around the most exciting one of a text."""
+        place = int(places[text, unit])
+        part = slice(max(place - AROUND, 0), min(place + AROUND + 1, int(real[text].sum())))
+        return [token_name(run, i) + gap for i in ids[text, part].tolist()], values[text, part, unit].numpy()
+
     for unit in units.topk(min(UNITS, len(units))).indices.tolist():
         best = highest[:, unit].topk(min(TEXTS_OF_UNIT, len(highest))).indices.tolist()
-        found[f"unit {unit + 1}"] = [_passage(ids[i], values[i, :, unit], int(places[i, unit]), words) for i in best]
+        found[f"unit {unit + 1}"] = [passage(i, unit) for i in best]
     title = f"Passages that excite units of {_readable(names[-1].removesuffix('.hook_post'))}"
     return Drawn(plot_exciting_texts(found, title=title))
-
-
-def _passage(
-    ids: Tensor, values: Tensor, place: int, words: Callable[[int], str]
-) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the names and the activations of the tokens around a place."""
-    part = slice(max(place - AROUND, 0), place + AROUND + 1)
-    return [words(token_id) for token_id in ids[part].tolist()], values[part].numpy()
