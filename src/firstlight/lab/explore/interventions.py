@@ -28,7 +28,7 @@ from firstlight.text.tokenizers import UNKNOWN_ID
 MOST_TOKENS = 14  # columns of a figure of one text; the last ones are drawn
 MASK = "[MASK]"
 TEXTS, LONGEST_HALF = 32, 25  # random texts for the scores of heads, and the tokens that are repeated
-UNITS, TEXTS_OF_UNIT, AROUND = 6, 4, 10  # units, passages of each, and tokens before and after the most exciting one
+UNITS, TEXTS_OF_UNIT, AROUND = 6, 4, 7  # units, passages of each, and tokens before and after the most exciting one
 SCORES = ("induction", "previous_token", "duplicate_token")
 
 
@@ -296,7 +296,6 @@ def exciting_texts(subject: Subject) -> Drawn:
         highest.mean(dim=0).abs() + 1e-6
     )
     found: dict[str, list[tuple[list[str], NDArray[np.float32]]]] = {}
-    found = {}
     gap = "" if hasattr(run, "readable") else " "  # between words
 
     def passage(text: int, unit: int) -> tuple[list[str], NDArray[np.float32]]:
