@@ -112,6 +112,20 @@ def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, com
     assert f"best val/accuracy {best['value']:.4f} (optimizer.lr=" in said(done)
 
 
+def test_a_finished_search_asks_no_cluster(whole: Scripts, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")  # without Slurm
+    before = tried(whole)
+    on_slurm = [*command, "hydra/launcher=slurm"]
+    again = whole.run("train", *on_slurm, "hydra.sweeper.n_trials=3")
+    assert again.returncode == 0, again.stderr
+    for other in ("hydra.sweeper.n_trials=4", "sweep.name=new"):
+        more = whole.run("train", *on_slurm, other)
+        assert is_one_line(more), more.stderr
+        assert more.stderr.startswith("error: hydra/launcher=slurm: sinfo is not installed here")
+    assert tried(whole) == before
+    assert not (folder_of(whole).parent / "new").exists()
+
+
 @pytest.mark.slow  # 5 s; test_sweep.py interrupts and continues a sweep
 def test_a_killed_search_continues_as_if_it_had_not_been_killed(
     scripts: Scripts, command: list[str], whole: Scripts

@@ -92,6 +92,21 @@ def test_the_same_command_again_runs_nothing_again(two_tasks: tuple[Done, Script
     assert "4 jobs: 4 finished, 0 failed, 0 to go, best val/loss" in again.stdout + again.stderr
 
 
+def test_a_finished_sweep_asks_no_cluster(
+    finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # without Slurm
+    before = contents(sweep_folder(scripts))
+    three = [each.replace("seed=1,2", "seed=1,2,3") for each in finished]
+    more = scripts.run("train", *three, "hydra/launcher=slurm")
+    assert (more.returncode, more.stderr.count("\n")) == (2, 1)
+    assert more.stderr.startswith("error: hydra/launcher=slurm: sinfo is not installed here")
+    assert contents(sweep_folder(scripts)) == before
+    again = scripts.run("train", *finished, "hydra/launcher=slurm")
+    assert again.returncode == 0, again.stderr
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in again.stdout + again.stderr
+
+
 def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "optimizer.lr=1e30,1e-2", "trainer.max_steps=9", "logger=none"]
     done = scripts.run("train", *grid)

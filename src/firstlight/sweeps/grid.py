@@ -35,8 +35,9 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     if config.dry_run:
         show_plan(jobs, plan_of(config, len(jobs)))
         return
-    check_launcher(config)
     remaining = [job for job in jobs if not job.has_ended]
+    if remaining:
+        check_launcher(config)
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
     plan = plan_of(config, len(remaining))
     with (

@@ -153,6 +153,10 @@ class Study:
             raise UserError(f"{self.path}: trial {number} is not of this search ({error}); move the file") from error
         return values
 
+    def has_left(self, n_trials: int) -> bool:
+        """Return whether trials remain until there are n_trials that have ended."""
+        return bool(self.trials(TrialState.RUNNING)) or len(self.trials()) < n_trials
+
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
         """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
         interrupted = [trial.number for trial in self.trials(TrialState.RUNNING)]
