@@ -110,7 +110,7 @@ def test_a_number_and_several_labels_are_learned_evaluated_and_predicted(task: s
         hits = [(float(row[name]) > 0.5) == (name in row["topics"].split("|")) for row in rows for name in TOPICS]
         assert metrics["test/f1"] > 0.8
         assert sum(hits) / len(hits) > 0.8
-        assert own_tasks.run_alone("explore", str(run), "--figures", "lengths", "norms").returncode == 0
+        assert own_tasks.run_alone("explore", str(run), "--figures", "lengths", "curves").returncode == 0
 
 
 def test_the_doctor_examines_other_targets_and_no_loss_is_expected(own_tasks: Scripts) -> None:

@@ -27,7 +27,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import encode_text, find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
 from tests_support import contents, write_packed
 

@@ -7,7 +7,7 @@ from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 
 CHARACTERS, PIECES = TokenizerKind.char, TokenizerKind.subword
 

@@ -23,7 +23,7 @@ from firstlight.kind.data_changes import (
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import METADATA, STAMP
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from tests_support import contents
 
 EVIL = "http://127.0.0.1:9/evil.txt"

@@ -16,8 +16,7 @@ from firstlight.errors import UserError
 from firstlight.kind import teachers
 from firstlight.kind.registry import KINDS
 from firstlight.kind.teachers import check_teacher
-from firstlight.lit.distillation import NetworkTeacher
-from firstlight.lit.losses import probabilities
+from firstlight.lit.losses import NetworkTeacher, probabilities
 from firstlight.masked.data import MaskedReviewData
 from firstlight.training.build import refuse_other_teacher
 from tests_support import Scripts

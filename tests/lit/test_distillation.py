@@ -11,7 +11,7 @@ from firstlight.classifier.module import Classification
 from firstlight.config.schema import DistillationOptions
 from firstlight.data.tables import IGNORED, ReviewBatch, TokenBatch
 from firstlight.generator.module import Generation
-from firstlight.lit.distillation import Distillation, NetworkTeacher, teacher_divergence
+from firstlight.lit.losses import Distillation, NetworkTeacher, teacher_divergence
 from firstlight.lit.training import Training
 from firstlight.masked.data import MaskedBatch
 from firstlight.masked.module import MaskedLanguageModeling

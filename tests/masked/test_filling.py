@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
-from firstlight.masked.filling import fill_in, with_words
 from firstlight.masked.masking import encode_masked
+from firstlight.masked.run import fill_in, with_words
 from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["it broke after one week", "it works after one year", "it broke after one year"]

@@ -357,6 +357,6 @@ def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tm
     pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
     path = tmp_path / "pairs.csv"
     write_rows(path, pairs)
-    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "norms")
+    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "curves")
     assert done.returncode == 0, done.stderr
-    assert {"pair_lengths.png", "norms.png"} <= {file.name for file in (run / "figures").iterdir()}
+    assert {"pair_lengths.png", "curves.png"} <= {file.name for file in (run / "figures").iterdir()}

@@ -11,7 +11,7 @@ from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.translator import sentence_pairs
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 

@@ -24,7 +24,7 @@ from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
-from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.lit.losses import probabilities
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
@@ -279,6 +279,3 @@ class ClassifierRun(PredictingRun):
         else:
             tokens = [self.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids]
         return Attention(collect(self.network, self.inputs(read.token_ids), tokens, tokens), read.notes)
-
-    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return classification_loss(logits, targets)

@@ -38,7 +38,6 @@ class ExploreOptions:
         run: The run: its folder, `latest`, `latest:<task>`, `latest-sweep`, `best:<metric>` or `best:<metric>:<task>`,
             such as latest:names or best:val/loss:names.
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
-        compare: Another run, whose curves are drawn with those of the first one in the figure `curves`.
         task: Draw the data of this task, instead of a run.
         open: Open figures.html in the browser.
         checkpoint: The checkpoint of the run to draw.
@@ -49,7 +48,6 @@ class ExploreOptions:
     run: Annotated[str | None, tyro.conf.Positional] = None
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
-    compare: str | None = None
     task: str | None = None
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
@@ -95,13 +93,6 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         traits = traits_of(config, is_run=True)
     except (KeyError, TypeError) as error:
         raise UserError(f"{folder.config_file} is missing or broken ({error}); train the run again") from error
-    other = None if options.compare is None else run_for("explore", options.compare, options.log_dir)
-    if other is not None:
-        if other.path.resolve() == folder.path.resolve():
-            raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
-        if options.figures and "curves" not in options.figures:
-            problem = f"--compare {options.compare}: no figure of --figures shows two runs"
-            raise UserError(f"{problem}; add curves to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
@@ -114,14 +105,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         raise UserError(
             f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}; restore one"
         )
-    subject = Subject(
-        loaded.config,
-        loaded,
-        None if other is None else load(str(other.path)),
-        options.text,
-        data_changes=options.data,
-        log_dir=options.log_dir,
-    )
+    subject = Subject(loaded.config, loaded, text=options.text, data_changes=options.data, log_dir=options.log_dir)
     record = folder.read()
     title = f"{record.get('task')}, {record.get('model')}"
     where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
@@ -131,9 +115,8 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "compare"):
-        if getattr(options, name) is not None:
-            raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
+    if options.text is not None:
+        raise UserError(f"--text requires a run, and --task {options.task} draws only data; omit the option")
     from firstlight.config.checks import compose_task
 
     assert options.task is not None

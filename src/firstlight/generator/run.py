@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric
+from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric, measure_tokens
 from firstlight.data.cache import save_array
 from firstlight.data.tables import TokenBatch
-from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
+from firstlight.data.windows import Stream, WindowBatch, overlapping_windows
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.lstm import CarriedState
@@ -20,9 +19,8 @@ from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShar
 from firstlight.generator.network import Generator
 from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
-from firstlight.kind.kind import WHOLE, Measurement, NothingToDrawError
-from firstlight.kind.run import MOST_ROWS, SPLIT, Run
-from firstlight.kind.token_metrics import measure_tokens
+from firstlight.kind.kind import WHOLE, Measurement
+from firstlight.kind.run import SPLIT, Run
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
@@ -230,14 +228,6 @@ class GeneratorRun(Run, Writer):
         if loops > 1:
             notes.append(f"the blocks are applied {loops} times; the weights are those of the last time")
         return Attention(collect(self.network, (seen,), tokens, tokens), notes)
-
-    def loss(self, data: StreamData) -> Tensor:
-        windows = EveryWindow(data.stream(SPLIT), self.network.context_length, MOST_ROWS)
-        places = next(iter(windows), None)
-        if places is None:
-            raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
-        batch = data.table(WindowBatch(torch.from_numpy(places)))
-        return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
 
     def tokens(self) -> DrawnTokens:
         if isinstance(self.tokenizer, CharacterTokenizer):

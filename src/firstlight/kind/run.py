@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import torch.nn.functional as F
 from lightning.pytorch import Callback
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, has_attention
 from firstlight.kind.data_changes import DataChanges, changed_options, refuse_other_data, warn_of_training_texts
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
 SPLIT = "validation"  # of the figures, because the test split must not influence choices
-MOST_ROWS = 256  # rows of the validation split for the gradient
 SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automatically
 TEXTS_AT_ONCE = 4096  # limits the memory for inputs of any length
 
@@ -257,22 +254,6 @@ class Run(ABC):
     @abstractmethod
     def _attention(self, text: str) -> Attention:
         """Return the attention weights for a text that is not empty."""
-
-    def loss(self, data: Any) -> Tensor:
-        """Return the loss on some rows of the validation split, a scalar. data: as returned by `open_data`.
-
-        Raises NothingToDrawError without such rows.
-
-        >>> run.loss(run.open_data()).shape
-        """
-        rows = data.rows(SPLIT)[:MOST_ROWS]
-        if not len(rows):
-            raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
-        batch = data.table(data.lookup()[rows])
-        return self._loss(self.network(*batch.inputs), batch.targets)
-
-    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED)
 
     def tokens(self) -> DrawnTokens:
         """Return the tokens for the figure of the embeddings.

@@ -24,13 +24,12 @@ Part = TypeVar("Part")
 class Subject:
     """Run or task, with the options of the command line for the figures.
 
-    config: resolved config as plain types. loaded: the run; None for a task. other: the run to compare with. text: the
-    text for the figures; None if it is chosen automatically.
+    config: resolved config as plain types. loaded: the run; None for a task. text: the text for the figures; None if it
+    is chosen automatically.
     """
 
     config: dict[str, Any]
     loaded: Run | None = None
-    other: Run | None = None
     text: str | None = None
     data_changes: DataChanges = field(default_factory=DataChanges)
     data_node: Any = None  # config of the data, for a task
