@@ -80,16 +80,6 @@ def test_a_list_without_a_run_is_one_line(home: Path) -> None:
     assert done.stderr.startswith("error: nowhere: the folder does not exist; train a run first")
 
 
-@pytest.mark.parametrize("command", ["runs", "report"])
-def test_without_logs_the_answer_is_one_line(command: str, scripts: Scripts) -> None:
-    missing = scripts.run(command)
-    (scripts.folder / "logs").mkdir()
-    empty = scripts.run(command)
-    for done, reason in ((missing, "does not exist"), (empty, "has no runs")):
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: logs: the folder {reason}; train a run first")
-
-
 @pytest.mark.parametrize("has_browser", [True, False])
 def test_open_shows_the_report_or_says_that_no_browser_was_found(
     has_browser: bool, home: Path, monkeypatch: pytest.MonkeyPatch

@@ -205,6 +205,7 @@ def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp
 
 
 def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
+    assert "--text is empty; write a text, or omit the option" in refused(scripts, str(own), "--text", " ")
     lose_data(own, reviews_folder)
     assert "nothing can be drawn: " in refused(scripts, str(own), "--figures", "lengths")
     (own / "history.jsonl").write_text('{"step": 1, "epoch": 0, "seconds": 1.0, "val/speed": 2.0}\n')
@@ -218,26 +219,6 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     folder = scripts.folder / "logs" / "stars"
     assert drawn(folder) == sorted(DATA)
     assert "GENERATED SAMPLE" not in (folder / "figures" / "figures.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
-        (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
-        (["RUN", "--text", " "], "--text is empty; write a text, or omit the option"),
-        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
-        (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
-        (["--task", "star"], "--task star: this task does not exist; there are"),
-        (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
-        (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
-        (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trained, scripts: Scripts) -> None:
-    run = str(trained("sentiment"))
-    assert message in refused(scripts, *(run if argument == "RUN" else argument for argument in arguments))
-    assert not (Path(run) / "figures").exists()
 
 
 def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:

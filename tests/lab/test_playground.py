@@ -616,11 +616,6 @@ def refused(done: Done, message: str) -> None:
     assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
 
 
-def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
-    refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
-    refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
-
-
 def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(
     scripts: Scripts, trained: Callable[[str], Path], monkeypatch
 ) -> None:

@@ -242,27 +242,6 @@ def test_another_search_under_the_same_name_is_refused(
     assert tried(whole) == before
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["optimizer.lr=0.01", "dropout=0.1"], "the search has no key to vary; give at least one key an interval"),
-        (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0 must be at least 1"),
-        (["dropout=interval(0.5, 0.1)"], "dropout=interval(0.5, 0.1): "),
-        (["optimizer.lr=tag(log, interval(0, 1))"], "optimizer.lr=tag(log, interval(0, 1)): "),
-        (["model.num_layers=range(3, 3)"], "model.num_layers=range(3, 3): this range is empty"),
-        (["optimized_metric=val/bleu"], "optimized_metric=val/bleu is not measured in validation"),
-        (["dropout=interval(-1, 0.1)"], "dropout=-1.0 must be at least 0 and below 1"),
-    ],
-)
-def test_a_search_that_cannot_run_is_reported_before_the_first_trial(
-    typed: list[str], message: str, scripts: Scripts, tiny_training: list[str]
-) -> None:
-    done = scripts.run("train", *tiny_training, "hparams_search=optuna", "sweep.name=mine", *typed)
-    assert is_one_line(done), done.stderr
-    assert message in done.stderr
-    assert not folder_of(scripts).exists()
-
-
 def test_a_dry_run_shows_the_space_and_makes_nothing(scripts: Scripts, command: list[str]) -> None:
     done = scripts.run("train", *command, "hydra.sweeper.n_trials=7", "dry_run=true")
     assert done.returncode == 0, done.stderr
@@ -426,18 +405,3 @@ def test_objectives_that_cannot_be_searched_are_one_line(typed: list[str], messa
     config = SimpleNamespace(callbacks={}, module={"_target_": "mine.Module"})
     with pytest.raises(UserError, match=re.escape(message)):
         check_objectives(config, objectives_of(node))
-
-
-@pytest.mark.parametrize("typed", ["hydra/sweeper/pruner=median", "hydra.sweeper.objectives=[val/loss,parameters]"])
-def test_options_of_a_search_require_one(typed: str, scripts: Scripts, tiny_training: list[str]) -> None:
-    done = scripts.run("train", *tiny_training, typed)
-    assert is_one_line(done)
-    key = typed.partition("=")[0].replace("/", ".")
-    assert f"{key} requires a search; add hparams_search=optuna" in done.stderr
-
-
-def test_a_pruner_and_several_objectives_exclude_each_other(scripts: Scripts, tiny_training: list[str]) -> None:
-    both = ["hydra/sweeper/pruner=hyperband", "hydra.sweeper.objectives=[val/loss,parameters]"]
-    done = scripts.run("train", *tiny_training, "hparams_search=optuna", *both)
-    assert is_one_line(done)
-    assert "hydra/sweeper/pruner=HyperbandPruner: Optuna prunes searches with one objective" in done.stderr

@@ -142,43 +142,6 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("model.num_heads=2,3",), "model.num_heads=3: model.dim=16 is not divisible by model.num_heads=3"),
-        (("seed=1,1",), "seed=1, seed=1: two jobs of the sweep are the same; remove one value"),
-        (("seed=1,2,01",), "seed=1, seed=01: two jobs of the sweep are the same; remove one value"),
-        (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
-        (("trainer.devices=-1", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
-        (("trainer.num_nodes=2", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
-        (("dropout=interval(0,1)",), "a grid requires lists"),
-        (
-            ("optimized_metric=val/bleu", "seed=1,2"),
-            "seed=1: optimized_metric=val/bleu is not measured in validation, by which runs are compared; "
-            "did you mean optimized_metric=val/loss? There are val/accuracy, val/loss, val/macro_f1",
-        ),
-    ],
-)
-def test_a_job_that_cannot_run_is_reported_before_the_first_job(
-    arguments: tuple[str, ...], message: str, scripts: Scripts, tiny_training: list[str]
-) -> None:
-    done = scripts.run("train", "-m", *tiny_training, *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not list((scripts.folder / "logs").glob("sweeps/*/*"))
-
-
-@pytest.mark.parametrize("name", ["../../x", "..", ".", "/x", "a/../../x", "a//b"])
-def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, tmp_path: Path) -> None:
-    done = scripts.run("train", "-m", "seed=1,2", f"sweep.name={name}", "paths.log_dir=own/logs", "dry_run=true")
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"error: sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths\n"
-    )
-    assert not list(tmp_path.rglob("*x*"))
-
-
-@pytest.mark.parametrize(
     ("changed", "message"),
     [
         ([], ""),

@@ -222,12 +222,6 @@ def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path
     assert contents(begun) == before
 
 
-def test_resume_and_a_sweep_exclude_each_other(scripts: Scripts) -> None:
-    done = scripts.run("train", "-m", "resume=auto", "seed=1,2")
-    assert done.returncode == 2
-    assert "resume=auto resumes one run, and -m starts several" in done.stderr
-
-
 def test_changed_data_is_refused(scripts: Scripts, begun: Path) -> None:
     with (scripts.folder / "reviews" / "train.jsonl").open("a") as file:
         file.write('{"text": "one more", "label": 3}\n')

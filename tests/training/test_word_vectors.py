@@ -314,29 +314,6 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
 
 # --- mistakes ---
 
-ONE_LINE = {
-    "task=shakespeare vectors=cooccurrence": (
-        "vectors=cooccurrence requires tokenizer=word, not tokenizer=char; set vectors="
-    ),
-    "vectors=file": "vectors=file requires a file; set vectors.path",
-    "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",
-    "vectors=cooccurrence vectors.path=v.txt": "vectors=cooccurrence reads no file; set vectors=file, or remove",
-    "vectors.trained=false": "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence",
-    "vectors=cooccurrence vectors.std=0": "vectors.std=0.0 must be a finite number above 0, or null",
-    "vectors=cooccurrence vectors.window=0": "vectors.window=0 must be at least 1, for the words next to each other",
-    "model=logistic vectors=cooccurrence": "vectors=cooccurrence: model=logistic has a weight for each word",
-}
-
-
-@pytest.mark.parametrize("argument", ONE_LINE)
-def test_vectors_that_cannot_be_are_one_line_before_anything_is_read(argument: str, scripts: Scripts) -> None:
-    done = scripts.run("train", *argument.split())
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"error: {ONE_LINE[argument]}")
-    assert done.stderr.count("\n") == 1
-    assert not (scripts.folder / "logs").exists()
-
 
 @pytest.fixture(scope="module")
 def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
