@@ -96,11 +96,7 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
             {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"},
             "hydra.sweeper.sampler.n_startup_trials=few must be a number, such as 10",
         ),
-        (
-            "sampler",
-            {"_target_": "optuna.samplers.CmaEsSampler"},
-            "unpickles values of study.journal, which could",
-        ),
+        ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.journal, which could"),
     ],
 )
 def test_a_pruner_that_cannot_be_made_is_one_line(part: str, node: Any, message: str) -> None:

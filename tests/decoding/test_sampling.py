@@ -57,10 +57,7 @@ def test_a_temperature_near_zero_is_greedy(temperature: float) -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(
-    row=st.lists(st.integers(-3, 3), min_size=1, max_size=VOCABULARY),
-    top_k=st.integers(1, VOCABULARY + 2),
-)
+@given(row=st.lists(st.integers(-3, 3), min_size=1, max_size=VOCABULARY), top_k=st.integers(1, VOCABULARY + 2))
 def test_top_k_keeps_exactly_k_even_where_some_are_equally_likely(row: list[int], top_k: int) -> None:
     logits = torch.tensor([row], dtype=torch.float32)
     (ids,) = kept(Sampling(top_k=top_k), logits)

@@ -17,10 +17,7 @@ def line(label: str, values: list[float], color: str = style.BLUE) -> Curve:
 def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
     figure = plot_curves(
         {
-            "loss (nats)": [
-                line("training", [3.0, 2.0, 1.0], style.ORANGE),
-                line("validation", [2.5, 2.0]),
-            ],
+            "loss (nats)": [line("training", [3.0, 2.0, 1.0], style.ORANGE), line("validation", [2.5, 2.0])],
             "accuracy": [line("validation", [0.1, 0.2])],
         },
         references={"loss (nats)": ("expected", 2.7)},

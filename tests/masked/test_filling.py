@@ -80,8 +80,7 @@ def test_a_text_longer_than_the_context_is_cut_unless_a_mask_is_cut_off(tokenize
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [(["broke", "week"], "It broke, after one week"), (["##s", "year"], "Its, after one year")],
+    ("words", "expected"), [(["broke", "week"], "It broke, after one week"), (["##s", "year"], "Its, after one year")]
 )
 def test_a_piece_that_continues_a_word_is_joined_to_it(words: list[str], expected: str) -> None:
     assert with_words("It [MASK], after one [MASK]", words) == expected

@@ -122,8 +122,7 @@ def test_two_processes_translate_as_one_does_with_twice_the_batch(scripts: Scrip
     one = scripts.run_alone("train", *common, "data.batch_tokens=48", "hydra.run.dir=one")
     assert one.returncode == 0, one.stderr
     two = scripts.run_alone(
-        *("train", *common, "data.batch_tokens=24", "hydra.run.dir=two"),
-        *("trainer.devices=2", "trainer.strategy=ddp"),
+        *("train", *common, "data.batch_tokens=24", "hydra.run.dir=two"), *("trainer.devices=2", "trainer.strategy=ddp")
     )
     assert two.returncode == 0, two.stderr
     records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]

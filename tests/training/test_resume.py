@@ -168,10 +168,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
 
 @pytest.mark.parametrize(
     ("changes", "key"),
-    [
-        (["trainer.max_epochs=20"], "trainer.max_steps=4"),
-        (["trainer.max_steps=3"], "trainer.max_steps=3"),
-    ],
+    [(["trainer.max_epochs=20"], "trainer.max_steps=4"), (["trainer.max_steps=3"], "trainer.max_steps=3")],
 )
 def test_a_finished_run_without_a_step_left_is_refused_with_the_limit(
     changes: list[str], key: str, scripts: Scripts, begun: Path

@@ -325,10 +325,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("lines", "message"),
     [
         ("good 1 2\nbad 3 4\n", "v.txt has vectors of 2 numbers, but model.dim=6; set model.dim=2"),
-        (
-            "good 1 2 3 4 5 6\nbad 1 2 3 4 5\n",
-            "v.txt:2: the line must have a word and 6 numbers",
-        ),
+        ("good 1 2 3 4 5 6\nbad 1 2 3 4 5\n", "v.txt:2: the line must have a word and 6 numbers"),
         ("good 1 2 3 4 5 6\nbad 1 2 x 4 5 6\n", "v.txt:2: "),
         ("xyzzy 1 2 3 4 5 6\n", "vectors=file: none of the "),
         ("", "v.txt:1: the file is empty; name a text file of GloVe or word2vec"),
