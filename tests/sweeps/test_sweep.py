@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
-from firstlight.sweeps.jobs import Job, folder_name
+from firstlight.sweeps.jobs import Composer, Job, folder_name
 from firstlight.sweeps.progress import Progress, Row, best_of
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
@@ -90,6 +90,30 @@ def test_the_same_command_again_runs_nothing_again(two_tasks: tuple[Done, Script
     assert again.returncode == 0
     assert records(sweep_folder(scripts)) == first
     assert "4 jobs: 4 finished, 0 failed, 0 to go, best val/loss" in again.stdout + again.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [({}, ["seed-1"]), ({"overrides": ["seed=2", "dropout=0.2"]}, ["seed-1", "seed-2"])],
+    ids=["as it ended", "other overrides"],
+)
+def test_an_ended_job_is_composed_again_only_if_its_record_is_not_like_that_of_the_first(
+    changed: dict[str, Any], expected: list[str], finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed, job, folder = [], Composer.job, RunFolder(sweep_folder(scripts) / "seed-2")
+    folder.write(folder.read() | changed)
+
+    def count(composer: Composer, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
+        composed.append(subdir)
+        return job(composer, overrides, varied, subdir)
+
+    monkeypatch.setattr(Composer, "job", count)
+    monkeypatch.setattr(progress, "MOST_ROWS", 1)
+    done = scripts.run("train", *finished)
+    assert done.returncode == 0, done.stderr
+    assert composed == expected
+    assert done.stdout.splitlines()[0].endswith(", nothing to do")
+    assert "and 1 more" in done.stdout.splitlines()
 
 
 def test_a_finished_sweep_asks_no_cluster(
@@ -368,7 +392,7 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
 
 def jobs_in(folder: Path, *names: str) -> list[Job]:
     config = OmegaConf.create({"optimized_metric": "val/accuracy", "optimized_mode": "auto"})
-    return [Job((), (name,), RunFolder(folder / name), config) for name in names]
+    return [Job((), (name,), RunFolder(folder / name), lambda: config) for name in names]
 
 
 def lines_of(watch: Progress, width: int = 150, height: int = 24) -> list[str]:
@@ -435,7 +459,7 @@ def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) ->
     done = [
         Row(
             "finished",
-            Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), config),
+            Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), lambda: config),
             {"task": "t", "metrics": {"val/loss": value}},
         )
         for setting, each in values.items()

@@ -79,7 +79,7 @@ def main() -> None:
             if config.dry_run:
                 from firstlight.sweeps.progress import show_plan
 
-                show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
+                show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), lambda: config)])
                 return
             check_accelerator(config.trainer)
             if asked.doctor:

@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,9 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     remaining = [job for job in jobs if not job.has_ended]
     if remaining:
         check_launcher(config)
-    runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    plan = plan_of(config, len(remaining))
+    ended = {job.folder.path.name for job in jobs if job.has_ended}
+    runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
+    plan = plan_of(config, len(remaining)) if remaining else "nothing to do"
     with (
         runner.alone(),
         Progress(runner.folder, jobs, len(jobs), runner.errors, plan=plan, quiet=config.quiet) as progress,
@@ -60,21 +61,22 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
     """
     from firstlight.runs.record import hash_of_code
 
-    for job in jobs:
+    composed = [job for job in jobs if job.like is None]
+    for job in composed:
         check_gpus(job.config)
-    settled = [with_source(job, sources) for job in jobs]
-    for job, fingerprint in settled:
+    settled = {id(job): with_source(job, sources) for job in composed}
+    for job, fingerprint in settled.values():
         refuse_other_sweep(job, code=hash_of_code(job.config), fingerprint=fingerprint)
-    return [job for job, _ in settled]
+    return [job if job.like else settled[id(job)][0] for job in jobs]
 
 
 class Runner:
     """Passes jobs to a launcher and collects their errors. errors: one line for each folder of a failed job."""
 
-    def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf) -> None:
-        """Make the folder of the sweep."""
+    def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf, ended: Collection[str] = ()) -> None:
+        """Make the folder of the sweep. ended: the names of the folders of jobs that are not run again."""
         folder.mkdir(parents=True, exist_ok=True)
-        refuse_links(folder)
+        refuse_links(folder, ended=ended)
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}

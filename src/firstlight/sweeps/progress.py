@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 SECONDS_BETWEEN = 1.0  # between two reads of the folders
 ORDER = ("running", "failed", "interrupted", "finished", "pruned", "waiting")
 STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green", "pruned": "dim"}
+MOST_ROWS = 500  # of the table at the end, because a table of 10,000 takes five seconds
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME = 12  # characters
@@ -48,7 +49,7 @@ class Row(NamedTuple):
     @property
     def metric(self) -> float | None:
         """The optimized metric in the record; None before it is known."""
-        value = (self.record.get("metrics") or {}).get(self.job.config.optimized_metric)
+        value = (self.record.get("metrics") or {}).get(self.job.metric)
         return value if is_number(value) else None
 
 
@@ -175,11 +176,14 @@ class Progress:
         yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
 
     def show_results(self) -> None:
-        """Print the table of all jobs, the best of each task, and the command that compares them."""
+        """Print the table of the jobs, the best of each task, and the command that compares them."""
         if self.quiet or not self.jobs:
             return
         console, rows = Console(soft_wrap=True), self.rows()
-        console.print(table_of(rows, console.width))
+        shown = rows if len(rows) <= MOST_ROWS else self.most_relevant_first(rows)[:MOST_ROWS]
+        console.print(table_of(shown, console.width))
+        if len(shown) < len(rows):
+            console.print(f"and {len(rows) - len(shown):,} more")
         counts = self.lines(rows)[:1] if self._live is not None else []  # elsewhere the last line of the log has them
         for line in [*counts, *best_of(rows, with_means=True)]:
             console.print(line)
@@ -191,7 +195,7 @@ class Progress:
 def table_of(rows: Sequence[Row], width: int) -> Table:
     """Return a table with a line for each job, at most width characters wide."""
     cells = [cells_of(row) for row in rows]
-    metrics = ", ".join(sorted({row.job.config.optimized_metric for row in rows}))
+    metrics = ", ".join(sorted({row.job.metric for row in rows}))
     headers = ("job", "status", "step", metrics, "time")
     others = [max(len(line[column]) for line in [headers, *cells]) for column in range(1, len(headers))]
     room = max(NARROWEST_NAME, width - BETWEEN_COLUMNS - sum(others))
@@ -206,7 +210,7 @@ def table_of(rows: Sequence[Row], width: int) -> Table:
 
 def cells_of(row: Row) -> tuple[str, ...]:
     """Return the cells of a job, with values of its history while it runs."""
-    metric = row.job.config.optimized_metric
+    metric = row.job.metric
     if row.record.get("status") in ENDED:
         step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
     else:
@@ -233,7 +237,7 @@ def best_of(rows: Sequence[Row], *, with_means: bool = False) -> list[str]:
     found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
     for row in rows:
         if row.status == "finished" and (value := row.metric) is not None:
-            found.setdefault((row.record["task"], row.job.config.optimized_metric), []).append((value, row.job))
+            found.setdefault((row.record["task"], row.job.metric), []).append((value, row.job))
     lines = []
     for (_, metric), scored in found.items():
         choose = min if scored[0][1].is_minimized else max
