@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
@@ -58,7 +59,7 @@ class SlurmJobsConfig:
     jobs_per_task: int = 1
     wait: bool = True
     setup: list[str] = field(default_factory=list)
-    sbatch: dict[str, str] = field(default_factory=dict)
+    sbatch: Any = None  # a mapping; Hydra refuses new keys of a typed one
 
 
 @dataclass
@@ -80,7 +81,7 @@ class RayJobsConfig:
     num_cpus: float = 1
     num_gpus: float = 0
     memory_gb: float | None = None
-    resources: dict[str, float] = field(default_factory=dict)
+    resources: Any = None
     retries: int = 10
 
 

@@ -11,6 +11,7 @@ if __name__ == "__main__":
 # isort: split
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
+from firstlight.sweeps.on_ray import refusal
 from firstlight.sweeps.remote import error_line
 from firstlight.terminal_text import say
 
@@ -81,13 +83,13 @@ def main() -> None:
     sys.exit(int(has_failed))
 
 
-def run_on_worker(number: int, file: str, folder: str, has_gpu: bool) -> str | None:
-    """Run a job in a worker of Ray, as `run` does. folder: in which the sweep was started."""
-    os.chdir(folder)
-    if not has_gpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # which Ray leaves as it is
+def run_on_worker(described: str, number: int, given: tuple[str, str, str, str]) -> str | None:
+    """Run a job of a description in a worker of Ray, as `run` does. given: the arguments of `refusal`."""
+    if reason := refusal(*given):  # of a node that has joined the cluster after the start of the sweep
+        return f"the node {socket.gethostname()} {reason}"
+    os.chdir(given[0])
     make_importable(Path.cwd())
-    return run(json.loads(Path(file).read_text(encoding="utf-8")), number)
+    return run(json.loads(described), number)
 
 
 def requeue() -> None:

@@ -138,7 +138,7 @@ def script(options: DictConfig, file: Path, num_tasks: int) -> str:
         "signal": f"{'' if has_several else 'B:'}USR2@{options.signal_delay_s}",
         **{option: options[key] for key, option in OPTIONS.items() if options[key] is not None},
         **({} if options.mem_gb is None else {"mem": f"{round(options.mem_gb * 1024)}M"}),
-        **options.sbatch,
+        **(options.sbatch or {}),
     }
     lines = [f"#SBATCH --{key}" if value is None else f"#SBATCH --{key}={value}" for key, value in given.items()]
     command = shlex.join([*(["srun"] if has_several else []), sys.executable, "-m", remote.MODULE, str(file)])
