@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.decoding.sampling import Sampling, finest
+from firstlight.decoding.generate import Sampling, finest
 
 BATCH, VOCABULARY = 3, 29
 

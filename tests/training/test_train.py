@@ -117,9 +117,11 @@ def test_an_interval_above_an_epoch_counts_across_epochs(
     length: list[str], steps: list[int], scripts: Scripts, tiny_training: list[str]
 ) -> None:
     quick = ["trainer.max_epochs=null", "trainer.val_check_interval=12", "logger=none", "test=false"]
-    run = scripts.train(*tiny_training, *quick, *length)
-    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    done = scripts.run("train", *tiny_training, *quick, *length)
+    assert done.returncode == 0, done.stderr
+    history = [json.loads(line) for line in (scripts.newest_run() / "history.jsonl").read_text().splitlines()]
     assert [line["step"] for line in history if "val/loss" in line] == steps
+    assert ("epochs in place of 1, for min_steps=15" in done.stdout) == ("epochs=1" in length)
 
 
 def test_a_run_that_trained_no_step_is_not_finished(scripts: Scripts, tiny_training: list[str]) -> None:

@@ -4,9 +4,6 @@ from firstlight.figures.ablations import plot_loss_by_rate as plot_loss_by_rate
 from firstlight.figures.ablations import plot_scaling_fit as plot_scaling_fit
 from firstlight.figures.attention import plot_attention_grid as plot_attention_grid
 from firstlight.figures.attention import plot_attention_heads as plot_attention_heads
-from firstlight.figures.calibration import Calibration as Calibration
-from firstlight.figures.calibration import calibration_bins as calibration_bins
-from firstlight.figures.calibration import plot_calibration_curve as plot_calibration_curve
 from firstlight.figures.colored_text import plot_colored_words as plot_colored_words
 from firstlight.figures.colored_text import plot_surprising_text as plot_surprising_text
 from firstlight.figures.confusion_matrix import Confusion as Confusion
@@ -22,6 +19,9 @@ from firstlight.figures.data_sets import plot_table as plot_table
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
 from firstlight.figures.positions import plot_position_similarity as plot_position_similarity
 from firstlight.figures.positions import plot_position_waves as plot_position_waves
+from firstlight.figures.probabilities import Calibration as Calibration
+from firstlight.figures.probabilities import calibration_bins as calibration_bins
+from firstlight.figures.probabilities import plot_calibration_curve as plot_calibration_curve
 from firstlight.figures.probabilities import plot_fillings as plot_fillings
 from firstlight.figures.probabilities import plot_next_tokens as plot_next_tokens
 from firstlight.figures.stars import plot_predicted_per_star as plot_predicted_per_star

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from firstlight.data.corpus_options import Preparation
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
