@@ -13,8 +13,8 @@ from torch import Tensor
 
 from firstlight.callbacks import token_metrics
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy
-from firstlight.data.corpus_options import Preparation
 from firstlight.generator.metrics import BitsPerCharacter
+from firstlight.generator.options import Preparation
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import ReviewOptions
+from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.translator.options import PairOptions

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from firstlight.data import sources
-from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.generator import corpus, plays
 from firstlight.generator.corpus import Corpus, encode_text, find_text
+from firstlight.generator.options import CharacterOptions, Preparation, Split
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode

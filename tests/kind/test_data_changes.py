@@ -10,9 +10,9 @@ import torch
 
 from firstlight.commands.evaluate import evaluate
 from firstlight.data import CharacterData, MaskedReviewData, PairData, ReviewData, ReviewTextData
-from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
+from firstlight.generator.options import CharacterOptions
 from firstlight.kind.data_changes import (
     DataChanges,
     address_of,
