@@ -11,7 +11,7 @@ from torchmetrics import Metric
 from firstlight.callbacks.evaluation import MetricCallback, StepOutputs, training_outputs
 from firstlight.callbacks.publish import data_if_any, data_of
 from firstlight.lit.losses import token_losses
-from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.running_mean import MeanCallback, is_logging_step, log_training
 
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 
@@ -46,7 +46,7 @@ class TokenMetric(MetricCallback):
             super().finish(trainer, pl_module, stage, value)
 
 
-class Perplexity(TokenMetric):
+class Perplexity(MeanCallback, TokenMetric):
     """Log the perplexity, which is e to the power of the mean loss per token.
 
     It logs `train/perplexity`, `val/perplexity` and `test/perplexity` of generators and translators. It works with a
@@ -75,9 +75,6 @@ class Perplexity(TokenMetric):
         True
     """
 
-    def __init__(self) -> None:
-        self.training = RunningMean()
-
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         num_targets = outputs["num_targets"]
         if "token_losses" in outputs or "logits" in outputs:
@@ -93,15 +90,9 @@ class Perplexity(TokenMetric):
             return  # training_step has returned None, and Lightning skips the batch
         found = StepOutputs(self, "training_step", outputs, batch)
         loss = found["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
-        self.training.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
+        self.mean.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.load_state_dict(state_dict)
+            log_training(trainer, pl_module, {"train/perplexity": self.mean.take().exp()})
 
 
 class TokenAccuracy(TokenMetric):
