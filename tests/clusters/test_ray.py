@@ -52,7 +52,7 @@ def test_jobs_of_a_lost_node_go_on_elsewhere(story: Sweep, ray: RayCluster) -> N
 def test_twelve_jobs_with_a_killed_parent_and_a_lost_node(story: Sweep, ray: RayCluster) -> None:
     seeds = "seed=" + ",".join(map(str, range(1, 13)))
     first = story.start(seeds)
-    story.wait_for_training(1)
+    wait_until(lambda: story.steps(1) >= 50, first, seconds=400)
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
     second = story.start(seeds)
