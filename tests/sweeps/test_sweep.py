@@ -426,6 +426,19 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
     assert rows_of(watch)[3] == ["killed", "interrupted", "34", "0.9286", "3 s"], "killed again, in this sweep"
 
 
+def test_the_table_shows_which_task_of_slurm_has_a_job(tmp_path: Path) -> None:
+    make_run(tmp_path, "stopped", status="interrupted")
+    (tmp_path / ".slurm").mkdir()
+    states = {"later": ["7_0", "PENDING", ""], "stopped": ["7_1", "PENDING", ""], "lost": ["7_2", "RUNNING", "node2"]}
+    (tmp_path / ".slurm" / "states.json").write_text(json.dumps(states))
+    watch = Progress(tmp_path, jobs_in(tmp_path, "later", "stopped", "lost"), 3, {})
+    assert [row[1] for row in rows_of(watch)] == [
+        "pending  (Slurm 7_0)",
+        "requeued  (Slurm 7_1)",
+        "waiting  node2 (Slurm 7_2)",
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_finished_last(
     width: int, tmp_path: Path

@@ -25,13 +25,14 @@ from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
 from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, read_history
 from firstlight.sweeps.jobs import Job
+from firstlight.sweeps.places import NOWHERE, Place, places_in
 from firstlight.sweeps.screen import OUTPUT, live_table
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN = 1.0  # between two reads of the folders
-ORDER = ("running", "failed", "interrupted", "finished", "pruned", "waiting")
+ORDER = ("running", "failed", "interrupted", "requeued", "finished", "pruned", "pending", "waiting")
 STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green", "pruned": "dim"}
 MOST_ROWS = 500  # of the table at the end, because a table of 10,000 takes five seconds
 BORDERS = 4  # lines of a table besides its rows
@@ -45,6 +46,7 @@ class Row(NamedTuple):
     status: str
     job: Job
     record: dict[str, Any]
+    place: Place = NOWHERE
 
     @property
     def metric(self) -> float | None:
@@ -128,9 +130,10 @@ class Progress:
 
     def rows(self) -> list[Row]:
         """Return a row for each job. The record of a job that has ended is read once."""
-        return [self._row(job) for job in list(self.jobs)]
+        places = places_in(self.folder)
+        return [self._row(job, places.get(job.folder.path.name, NOWHERE)) for job in list(self.jobs)]
 
-    def _row(self, job: Job) -> Row:
+    def _row(self, job: Job, place: Place) -> Row:
         path = job.folder.path
         record = self._ended.get(path) or job.record()
         status = job.folder.status_of(record)
@@ -140,7 +143,7 @@ class Progress:
             status = "failed"
         elif status not in ORDER or record == self._failed_before.get(path):
             status = "waiting"  # it runs again
-        return Row(status, job, record)
+        return Row(place.status(status), job, record, place)
 
     def counts(self, rows: Sequence[Row]) -> Counter[str]:
         """Return the number of jobs by status, and as `left` the number of those that have neither ended nor failed."""
@@ -204,7 +207,7 @@ def table_of(rows: Sequence[Row], width: int) -> Table:
         is_text = name in ("job", "status")
         table.add_column(name, justify="left" if is_text else "right", no_wrap=True, overflow="ellipsis")
     for name, status, *numbers in cells:
-        table.add_row(shortened(name, room), Text(status, STYLES.get(status, "")), *numbers)
+        table.add_row(shortened(name, room), Text(status, STYLES.get(status.partition(" ")[0], "")), *numbers)
     return table
 
 
@@ -218,7 +221,8 @@ def cells_of(row: Row) -> tuple[str, ...]:
         value = next((line[metric] for line in reversed(history) if metric in line), None)
         step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
     shown_step, shown_value = f"{step:,}" if is_number(step) else "", f"{value:.4f}" if is_number(value) else ""
-    return (row.job.name, row.status, shown_step, shown_value, shown_seconds(seconds))
+    status = f"{row.status}  {row.place}".rstrip()
+    return (row.job.name, status, shown_step, shown_value, shown_seconds(seconds))
 
 
 def shortened(name: str, width: int) -> str:

@@ -17,10 +17,10 @@ from omegaconf import DictConfig
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.sweeps import remote
+from firstlight.sweeps.places import STATES
 from firstlight.terminal_text import say
 
 FOLDER = ".slurm"
-STATES = "states.json"  # in it: the state and the place of each job by the name of its folder
 OVER = (  # the states of a job that Slurm does not run again
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
     "TIMEOUT",
@@ -54,6 +54,7 @@ def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]
         array = submit(config, sweep, new)
         say(f"Slurm job {array}: {len(new)} jobs")
     if not config.hydra.launcher.wait:
+        note_states(sweep, submitted(sweep), squeue())
         say("The same command shows their progress and collects the results.")
         sys.exit(0)
     return follow(sweep, jobs)
@@ -153,8 +154,7 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
     named = {remote.folder_of(sweep, each).path.name: each for each in jobs}
     while True:
         states = squeue()
-        shown = {name: [tasks[name], *states.get(tasks[name], ("", ""))] for name in named}
-        write_atomically(sweep / FOLDER / STATES, json.dumps(shown))
+        note_states(sweep, {name: tasks[name] for name in named}, states)
         for name in named.keys() - results.keys():
             found = remote.result(sweep, named[name], None)
             if found.status is JobStatus.COMPLETED:
@@ -162,10 +162,18 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
             elif is_alive(states, tasks[name]):
                 gone.pop(name, None)
             elif time.monotonic() - gone.setdefault(name, time.monotonic()) > SECONDS_FOR_FILES:
-                results[name] = remote.result(sweep, named[name], said(sweep, name, tasks[name], shown[name][1]))
+                results[name] = remote.result(
+                    sweep, named[name], said(sweep, name, tasks[name], states.get(tasks[name], ("",))[0])
+                )
         if len(results) == len(named):
             return [results[name] for name in named]
         time.sleep(SECONDS_BETWEEN)
+
+
+def note_states(sweep: Path, tasks: dict[str, str], states: dict[str, tuple[str, str]]) -> None:
+    """Write where the jobs are, for the table of the sweep and for `runs`. tasks: by the name of the job's folder."""
+    shown = {name: [task, *states.get(task, ("", ""))] for name, task in tasks.items()}
+    write_atomically(sweep / STATES, json.dumps(shown))
 
 
 def said(sweep: Path, name: str, task: str, state: str) -> str:
