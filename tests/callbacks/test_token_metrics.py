@@ -189,5 +189,6 @@ def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(
     ratio = SimpleNamespace(update_called=False, compute=lambda: torch.tensor(value), reset=lambda: None)
     callback.metrics = {"val": ratio}
     trainer = SimpleNamespace(world_size=world_size)
-    callback.on_validation_epoch_end(trainer, SimpleNamespace(trainer=trainer, log=lambda name, _: names.append(name)))
+    module = SimpleNamespace(trainer=trainer, log=lambda name, _, **__: names.append(name))
+    callback.on_validation_epoch_end(trainer, module)
     assert names == logged

@@ -147,6 +147,16 @@ def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts
     assert {name: after[name] for name in finished} == finished
 
 
+def test_no_job_starts_after_one_has_failed_if_that_is_chosen(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-2,1e30,1e-3", "trainer.max_steps=9", "logger=none"]
+    done = scripts.run("train", *grid, "sweep.stop_at_first_failure=true")
+    assert done.returncode == 1
+    assert "3 jobs: 1 finished, 1 failed, 1 to go" in done.stdout + done.stderr
+    assert "1 of 3 jobs failed, the first in" in done.stderr.splitlines()[-1]
+    assert [record["status"] for record in records(sweep_folder(scripts)).values()] == ["finished", "failed"]
+    assert "2 finished, 1 failed, 0 to go" in scripts.run("train", *grid).stdout  # of the same sweep
+
+
 def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training: list[str]) -> None:
     arguments = [*tiny_training[:1], *tiny_training[2:], "model=tiny,small", "dry_run=true"]
     done = scripts.run("train", "-m", *arguments)

@@ -141,7 +141,7 @@ class MetricCallback(EvaluationCallback):
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Any) -> None:
         """Log the value of the metric over all processes."""
         for name, number in self.named(value).items():
-            pl_module.log(f"{stage}/{name}", number)
+            pl_module.log(f"{stage}/{name}", number, sync_dist=True)  # all processes agree
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._begin(self.new_metric(trainer, pl_module), trainer)

@@ -16,6 +16,7 @@ from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
 from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
+from firstlight.sweeps.remote import FAILURE, NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
+            if config.sweep.stop_at_first_failure and runner.errors:
+                break
     progress.show_results()
     runner.complain(len(jobs), "the same command tries them again")
 
@@ -80,12 +83,14 @@ class Runner:
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}
+        self.not_started = set[Path]()  # folders of jobs, by sweep.stop_at_first_failure
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder of the sweep. Raises UserError if another process has locked it."""
         with locked(self.folder, "runs this sweep"):
             OmegaConf.save(self.config, self.folder / SWEEP_FILE)
+            (self.folder / FAILURE).unlink(missing_ok=True)
             try:
                 yield
             finally:
@@ -105,7 +110,10 @@ class Runner:
             pairs = zip(batch, results, strict=True)
             failed = [(job, result._return_value) for job, result in pairs if result.status is JobStatus.FAILED]
         for job, why in failed:
-            self.note_failure(job, why)
+            if str(why) == NOT_STARTED:
+                self.not_started.add(job.folder.path)
+            else:
+                self.note_failure(job, why)
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Log and store the reason of a failure, also in the job's folder if the job could not write it."""

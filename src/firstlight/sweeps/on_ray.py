@@ -49,6 +49,7 @@ def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]
                 errors[number] = ray.get(done)
             except ray.exceptions.RayError as error:  # its worker or its node was lost more often than it is retried
                 errors[number] = " ".join(str(error).split())
+                (sweep / remote.FAILURE).touch()
     finally:
         ray.shutdown()
     return [remote.result(sweep, overrides, errors[number]) for number, overrides in enumerate(jobs)]

@@ -78,8 +78,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
             able = [jobs[number] for number in numbers if number in jobs]
             runner.run([job for job in able if not job.has_ended], numbers[0])
             for number in numbers:
-                study.tell(number, jobs.get(number))
+                if number not in jobs or jobs[number].folder.path not in runner.not_started:
+                    study.tell(number, jobs.get(number))
             progress.say()
+            if config.sweep.stop_at_first_failure and runner.errors:
+                break
     study.write_best(jobs)
     progress.show_results()
     if len(space.goals) > 1 and not config.quiet:
