@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import torch
 from cluster_sweep import Sweep
 from slurm_cluster import Slurm
 
-from tests_support import Scripts, some_names, wait_until
+from tests_support import ROOT, Scripts, some_names, wait_until
 
 pytestmark = [pytest.mark.clusters, pytest.mark.timeout(900)]
 ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.partition=main")
@@ -220,6 +222,37 @@ def test_after_a_failure_no_further_job_starts_if_that_is_chosen(on_slurm: Sweep
     (on_slurm.scripts.folder / "fails").unlink()
     on_slurm.end(on_slurm.start(*seeds))
     on_slurm.assert_as_quiet(1, 2, 3)
+
+
+def test_a_full_disk_of_one_job_does_not_disturb_the_others(on_slurm: Sweep) -> None:
+    full = on_slurm.folder / "seed-2"
+    full.mkdir(parents=True)
+    mount = ("mount", "-t", "tmpfs", "-o", "size=200k", "none", str(full))
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a small disk can be mounted only by root")
+    try:
+        shown = on_slurm.end(on_slurm.start("seed=1,2,3"), code=1)
+        assert "1 of 3 jobs failed, the first in logs/sweeps/stories/seed-2: OSError: [Errno 28] No space left" in shown
+        subprocess.run(["mount", "-o", "remount,size=100m", str(full)], check=True)
+        on_slurm.end(on_slurm.start("seed=1,2,3"))
+        on_slurm.assert_as_quiet(1, 2, 3)
+    finally:
+        subprocess.run(["umount", "--lazy", str(full)], check=True)
+
+
+def test_another_version_on_a_node_is_one_line_and_the_same_command_runs_it_again(
+    on_slurm: Sweep, tmp_path: Path
+) -> None:
+    for name in ("src", "conf"):
+        shutil.copytree(ROOT / name, tmp_path / "other" / name)
+    version = tmp_path / "other" / "src" / "firstlight" / "version.py"
+    version.write_text(re.sub('__version__ = ".*"', '__version__ = "0.99.0"', version.read_text()))
+    old = f"hydra.launcher.setup=['export PYTHONPATH={tmp_path}/other/src']"
+    shown = on_slurm.end(on_slurm.start("seed=1,2", old), code=1)
+    assert re.search(r"firstlight 0\.3\.\d+ on Python 3\.\d+ started the sweep, and \S+ has firstlight 0\.99\.0", shown)
+    assert "Traceback" not in shown
+    on_slurm.end(on_slurm.start("seed=1,2"))
+    on_slurm.assert_as_quiet(1, 2)
 
 
 def is_rank(process: int, rank: int) -> bool:
