@@ -7,7 +7,7 @@ from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.page import content
 from firstlight.lab.reports.run_rows import run_rows
-from firstlight.lab.reports.text import front_table
+from firstlight.lab.reports.text import markdown
 from firstlight.runs.summary import Run
 from firstlight.runs.trials import front_of, on_front
 
@@ -44,14 +44,10 @@ def test_tables_and_the_page_show_the_front() -> None:
     assert judged(board, lambda _: None).finding == (
         "stars: 3 of 4 trials are on the Pareto front of val/accuracy and parameters, from 0.7 and 900 to 0.5 and 100."
     )
-    assert board.front is not None
-    table = front_table(board, board.front)
-    assert table.title == "Pareto front of val/accuracy and parameters"
-    assert [row[:3] for row in table.rows] == [
-        ["lr 0.2", "0.7", "900"],
-        ["lr 0.4", "0.6", "400"],
-        ["lr 0.1", "0.5", "100"],
-    ]
+    _, _, below = markdown("title", [], [board], TRIALS).partition("### Pareto front of val/accuracy and parameters")
+    rows = [line.split(" | ") for line in below.splitlines() if line.startswith("| lr")]
+    assert [row[0] for row in rows] == ["| lr 0.2", "| lr 0.4", "| lr 0.1"]
+    assert [row[1:3] for row in rows] == [["0.7", "900"], ["0.6", "400"], ["0.5", "100"]]
     listed = {row["folder"]: row.get("on_pareto_front") for row in run_rows([board], TRIALS)}
     assert listed == {"trial-1": True, "trial-2": True, "trial-3": False, "trial-4": True, "trial-5": None}
     drawn = content([board], TRIALS, lambda _: False, SavedPredictions(Path()))["boards"][0]["front"]

@@ -22,6 +22,7 @@ from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
 
 METRIC = "val/accuracy"
+FILES = ("report.html", "report.md", "report.csv")
 NASTY = "</script><img src=x onerror=\"document.title='broken'\"><b>bold</b>"
 COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
 
@@ -96,11 +97,10 @@ def test_every_run_is_in_every_file(logs: Path) -> None:
     assert (logs / "report.html").stat().st_size < 2_500_000
     best = [(row["rank"], row["model"]) for row in rows if row["task"] == "stars" and row["best_of_group"] == "true"]
     assert best == [("1", "small"), ("2", "small"), ("3", "tfidf"), ("4", "tiny"), ("5", "tiny")]
-    assert [(board["name"], board["direction"]) for board in data_of(logs)["boards"]] == [
-        ("stars", "val/accuracy (higher is better)"),
-        ("names (GENERATED SAMPLE)", "val/loss (lower is better)"),
-    ]
-    assert "10 of 12 runs are counted, 2 are not" in (logs / "report.html").read_text(encoding="utf-8")
+    markdown = (logs / "report.md").read_text(encoding="utf-8")
+    assert "## names (GENERATED SAMPLE): val/loss (lower is better)" in markdown
+    assert "## stars: val/accuracy (higher is better)" in markdown
+    assert "10 of 12 runs are counted, 2 are not" in markdown
 
 
 def test_what_is_not_counted_is_told_with_its_reason_in_every_file_and_on_stderr(logs: Path) -> None:
@@ -112,6 +112,7 @@ def test_what_is_not_counted_is_told_with_its_reason_in_every_file_and_on_stderr
     assert left["sweeps/grid/seed-3"] == NASTY
     assert left["stars/runs/now"].startswith("metrics.json is cut short")
     assert {row["folder"]: row["reason"] for row in rows_of(logs) if row["reason"]} == left
+    assert "metrics.json is cut short" in (logs / "report.md").read_text(encoding="utf-8")
 
 
 def test_the_terminal_has_the_best_groups_and_where_the_files_are(logs: Path) -> None:
@@ -135,8 +136,9 @@ def test_group_by_and_metric_choose_what_is_grouped_and_what_ranks(tmp_path: Pat
     ]
     assert float(best[0]["group_mean"]) == pytest.approx(1.2)
     assert {row["metric"] for row in best} == {"val/loss"}
-    assert "Grouped by model." in (tmp_path / "logs" / "report.html").read_text(encoding="utf-8")
-    assert data_of(tmp_path / "logs")["boards"][0]["direction"] == "val/loss (lower is better)"
+    markdown = (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+    assert "Grouped by model." in markdown
+    assert "## stars: val/loss (lower is better)" in markdown
 
 
 def test_a_baseline_is_named_by_its_values_and_every_other_group_has_a_verdict(tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_a_baseline_is_named_by_its_values_and_every_other_group_has_a_verdict(t
     assert best["small", "0"]["verdict"] == "better"
     assert best["tiny", "0"]["verdict"] == "worse"
     assert (best["tiny", "0.2"]["verdict"], float(best["small", "0"]["verdict_p"])) == ("", 0.0)
-    assert "against tiny · dropout 0.2" in data_of(tmp_path / "logs")["boards"][0]["headers"]
+    assert "against tiny · dropout 0.2" in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
     assert "against rank 4" in done.stdout
     assert "runs without predictions/validation.npz, whose texts are not compared: 8." in done.stderr
 
@@ -161,7 +163,7 @@ def test_the_predictions_of_an_evaluation_replace_those_that_an_earlier_version_
                 (run / "evaluate" / "validation").mkdir(parents=True)
                 (run / "predictions" / "validation.npz").rename(run / "evaluate" / "validation" / "predictions.npz")
     assert report(tmp_path, "logs").stderr == ""
-    assert "by seeds only" not in (tmp_path / "logs" / "report.html").read_text(encoding="utf-8")
+    assert "by seeds only" not in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_damaged_file_of_predictions_is_reported_and_the_seeds_decide(tmp_path: Path) -> None:

@@ -75,10 +75,11 @@ def test_a_held_out_size_is_predicted_and_the_law_and_its_figure_are_in_the_repo
     predicted = re.search(r"Held out and predicted: 3 runs. The prediction is off by ([0-9.]+)%", done.stdout)
     assert predicted is not None
     assert float(predicted[1]) < 3
-    page = (grid / "report.html").read_text(encoding="utf-8")
+    page, markdown = ((grid / f"report.{kind}").read_text(encoding="utf-8") for kind in ("html", "md"))
     assert page.count('<img class="figure" alt="scaling_fit') == 1
     assert "<h2>Held out: predicted and measured</h2>" in page
-    assert "<h2>Compute-optimal frontier</h2>" in page
+    assert "![scaling\\_fit.png](scaling_fit.png)" in markdown or "![scaling_fit.png](scaling_fit.png)" in markdown
+    assert "### Compute-optimal frontier" in markdown
     assert {path.name for path in grid.glob("*.png")} == {"scaling_fit.png"}
 
 

@@ -1,11 +1,11 @@
-"""Tests of the table of groups and of reports as CSV."""
+"""Tests of reports as Markdown and CSV."""
 
 import csv
 import io
 
-from firstlight.lab.reports.boards import boards, not_counted
+from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.text import headers, rows_of
+from firstlight.lab.reports.text import headers, markdown
 from firstlight.runs.summary import Run
 from run_folders import a_row, falls
 
@@ -21,19 +21,40 @@ RUNS = [
 ]
 
 
-def test_the_table_of_groups_has_a_row_for_each_group() -> None:
-    board, sample = boards(RUNS, falls)
-    best, other = ({cell.header: cell.text for cell in row} for row in rows_of(board))
-    assert [*best] == [*other] == headers(board)
+def rows_of(markdown_text: str, heading: str) -> list[list[str]]:
+    part = markdown_text.split(f"## {heading}")[1].split("\n## ")[0]
+    return [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in part.splitlines() if line.startswith("|")
+    ]
+
+
+def test_markdown_has_a_line_for_each_group_and_for_all_that_does_not_count() -> None:
+    text = markdown("logs: 6 runs", ["a note"], boards(RUNS, falls), RUNS)
+    assert text.startswith("# logs: 6 runs\n\na note  \n")
+    header, _, first, second = rows_of(text, "stars: val/accuracy (higher is better)")
+    assert header == headers(boards(RUNS, falls)[0])
+    best, other = (dict(zip(header, row, strict=True)) for row in (first, second))
     assert (best["rank"], best["model"], best[METRIC], best["best run"]) == ("1", "tiny", "0.500 ± 3.177", "b")
     assert (best["seeds"], best["parameters"], best["fit time"], best["test/accuracy"]) == ("2", "1,009", "4.0 s", "–")
     assert (other["rank"], other["runs"], other[METRIC]) == ("2", "1 + 1 not counted", "0.125")
     assert (other["fit time"], other["test/accuracy"]) == ("–", "0.0625")
-    assert [cell.text for cell in rows_of(sample)[0] if cell.header == "data"] == ["GENERATED SAMPLE"]
-    assert [(run.folder, why) for run, why in not_counted([board, sample], RUNS)] == [
-        ("d", "RunError: the loss is nan"),
-        ("f", "metrics.json is empty"),
+    (_, _, sample) = rows_of(text, "stars (GENERATED SAMPLE): val/accuracy (higher is better)")
+    assert "GENERATED SAMPLE" in sample
+    assert "Not counted" not in markdown("t", [], boards(RUNS[:2], falls), RUNS[:2])
+    assert rows_of(text, "Not counted")[2:] == [
+        ["d", "stars", "local", "failed", "RunError: the loss is nan"],
+        ["f", "unknown", "–", "unreadable", "metrics.json is empty"],
     ]
+
+
+def test_nothing_that_a_run_says_is_markdown_or_html() -> None:
+    reason = "a|b\n<img src=x onerror=y> `c` *d* [e](f) &amp; \\g"
+    run = a_row("x|y", metrics={}, status="failed", why=reason)
+    text = markdown("t", [], boards([run], falls), [run])
+    line = text.splitlines()[-1]
+    assert "<" not in line
+    assert line.replace("\\|", "").count("|") == 6
+    assert "a\\|b &lt;img src=x onerror=y> \\`c\\` \\*d\\* \\[e](f) &amp;amp; \\\\g" in line
 
 
 def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:

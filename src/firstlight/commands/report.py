@@ -1,4 +1,4 @@
-"""Comparison of runs and sweeps: tables on the terminal, a CSV file, and a page that works offline."""
+"""Comparison of runs and sweeps: tables on the terminal, in Markdown and CSV, and a page that works offline."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ MOST_NAMES = 8  # of groups in a message
 
 @dataclass
 class ReportOptions:
-    """Compare all runs and sweeps below a folder, and write report.html and report.csv there.
+    """Compare all runs and sweeps below a folder, and write report.html, report.md and report.csv there.
 
     Args:
         folder: The folder of the runs, such as logs, or the folder of one sweep.
@@ -83,7 +83,7 @@ def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
 
 
 def report(options: ReportOptions) -> Path:
-    """Read the runs, write the two files and print the best groups. Return the path of the page. Raises UserError."""
+    """Read the runs, write the three files and print the best groups. Return the path of the page. Raises UserError."""
     held_out = options.hold_out or []
     if held_out and not options.scaling:
         raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
@@ -111,6 +111,7 @@ def report(options: ReportOptions) -> Path:
     title, notes = heading(options, runs, in_order, len(left))
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, law.html() if law else ""),
+        "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{law.markdown()}" if law else ""),
         "report.csv": runs_table(found, runs).csv(),
     }
     say_problems(load)

@@ -1,4 +1,4 @@
-"""Tables and sections of a report, which write themselves for the terminal, as HTML and as CSV."""
+"""Tables and sections of a report, which write themselves for the terminal, as Markdown, as HTML and as CSV."""
 
 import base64
 import csv
@@ -54,6 +54,12 @@ class Table:
             table.add_row(*row)
         return table
 
+    def markdown(self, level: int = 0) -> list[str]:
+        """Return the lines of the table. level: that of the heading with its title; 0: without a heading."""
+        heading = ["", f"{'#' * level} {escaped(self.title)}", ""] if level else []
+        lines = (self.headers, ["---"] * len(self.columns), *self.rows)
+        return heading + ["| " + " | ".join(map(escaped, cells)) + " |" for cells in lines]
+
     def html(self) -> str:
         """Return the table with its title as a section of a page. All texts are escaped."""
 
@@ -88,6 +94,15 @@ class Section:
         for part in (*self.sentences, *(table.on_terminal() for table in self.tables)):
             console.print(part)
 
+    def markdown(self) -> str:
+        """Return the section in Markdown."""
+        lines = [f"## {escaped(self.title)}", "", *(f"{escaped(each)}  " for each in self.sentences)]
+        for image in self.images:
+            lines += ["", f"![{escaped(image.name)}]({image.name})"]
+        for table in self.tables:
+            lines += table.markdown(3)
+        return "\n".join(lines) + "\n"
+
     def html(self) -> str:
         """Return the section for a page, with its images. All texts are escaped."""
         parts = [f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences]
@@ -106,3 +121,9 @@ def _word(value: Any) -> Any:
     if isinstance(value, str):
         return FORMULA.sub(r"\1'", value.replace("\r", "\n"))
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, with the special characters of Markdown and HTML escaped."""
+    line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+    return re.sub(r"([\\`*|\[])", r"\\\1", line)

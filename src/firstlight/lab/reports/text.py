@@ -1,15 +1,32 @@
-"""The cells of the tables of a report as text."""
+"""Reports as Markdown and as CSV."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.lab.reports.boards import Board, Group, Spread, short_name
-from firstlight.lab.reports.tables import Column, Table
+from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
+from firstlight.lab.reports.tables import Column, Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
 from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
 from firstlight.runs.trials import Front
+
+
+def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """Return the report as Markdown: the ranked groups of each task, and the runs that are not counted."""
+    lines = [f"# {escaped(title)}", "", *(f"{escaped(note)}  " for note in notes)]
+    for board in found:
+        lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
+        lines += [escaped(board.finding), ""] if board.finding else []
+        lines += Table("", headers(board), [[cell.text for cell in row] for row in rows_of(board)]).markdown()
+        if board.front is not None:
+            lines += front_table(board, board.front).markdown(3)
+    rows = [
+        [run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in not_counted(found, runs)
+    ]
+    if rows:
+        lines += Table("Not counted", ["run", "task", "data", "status", "why"], rows).markdown(2)
+    return "\n".join(lines) + "\n"
 
 
 def front_table(board: Board, front: Front) -> Table:
