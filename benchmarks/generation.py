@@ -14,8 +14,7 @@ import tyro
 from measure import by_turns, ratio, show, versions
 from torch import Tensor
 
-from firstlight.decoding.generate import for_inference, generate
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import Sampling, for_inference, generate
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.variants import Positions

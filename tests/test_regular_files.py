@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from firstlight.commands import explore
-from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
 from firstlight.errors import UserError
@@ -17,6 +16,7 @@ from firstlight.files.lines import read_lines, read_text
 from firstlight.files.regular import SpecialFileError, regular
 from firstlight.files.rows import read_rows
 from firstlight.generator.corpus import find_text
+from firstlight.generator.options import CharacterOptions
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs.folder import RunFolder, read_history

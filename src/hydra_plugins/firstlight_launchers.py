@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
@@ -39,10 +40,11 @@ class SlurmJobsConfig:
         gpus_per_node: Number of GPUs of a job on each node.
         mem_gb: Memory of a job on each node.
         array_parallelism: Largest number of tasks at a time.
-        jobs_per_task: Number of jobs that one task runs one after another.
+        jobs_per_task: Number of jobs of one task, which run one after another, or jobs_per_gpu at a time.
+        jobs_per_gpu: Number of jobs that share a GPU, each with its share of the memory.
         wait: Whether the command waits for the jobs; with false, the same command collects them later.
         setup: Lines of shell before a job, such as "module load cuda".
-        sbatch: Further options of sbatch, such as `account: physics`.
+        sbatch: Further options of sbatch, such as `account: physics`; null for one without a value.
     """
 
     _target_: str = "hydra_plugins.firstlight_launchers.SlurmJobs"
@@ -56,9 +58,10 @@ class SlurmJobsConfig:
     mem_gb: float | None = None
     array_parallelism: int | None = None
     jobs_per_task: int = 1
+    jobs_per_gpu: int = 1
     wait: bool = True
     setup: list[str] = field(default_factory=list)
-    sbatch: dict[str, str] = field(default_factory=dict)
+    sbatch: Any = None  # a mapping; Hydra refuses new keys of a typed one
 
 
 @dataclass
@@ -80,7 +83,7 @@ class RayJobsConfig:
     num_cpus: float = 1
     num_gpus: float = 0
     memory_gb: float | None = None
-    resources: dict[str, float] = field(default_factory=dict)
+    resources: Any = None
     retries: int = 10
 
 
@@ -106,16 +109,18 @@ class SeveralJobs(Launcher):
         numbered = enumerate(job_overrides, start=initial_job_idx)
         jobs = [partial(execute, number, overrides, *self.given, state) for number, overrides in numbered]
         config = self.given[1]
-        return run_in_workers(jobs, jobs_at_a_time(config), gpus_of(config))
+        stops = config.sweep.stop_at_first_failure
+        return run_in_workers(jobs, jobs_at_a_time(config), gpus_of(config), stops=stops)
 
 
 class SlurmJobs(SeveralJobs):
     """Launcher of jobs on Slurm, which reads their results from their folders."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        from firstlight.sweeps.launchers import jobs_of_a_task
         from firstlight.sweeps.slurm import launch
 
-        return launch(self.given[1], job_overrides)
+        return launch(self.given[1], job_overrides, jobs_of_a_task(self.given[1]))
 
 
 class RayJobs(SeveralJobs):

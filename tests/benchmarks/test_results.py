@@ -124,10 +124,7 @@ def losses_of(loss: float) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("metric", "value", "goal", "verdict"),
-    [
-        ("accuracy", 0.53, 0.525, ": reached"),
-        ("perplexity", 1.56, 4.7, ": **not reached**"),
-    ],
+    [("accuracy", 0.53, 0.525, ": reached"), ("perplexity", 1.56, 4.7, ": **not reached**")],
 )
 def test_an_aim_is_reached_by_the_mean_or_not(metric: str, value: float, goal: float, verdict: str) -> None:
     line = {**LINE, "aims": [{"column": "test", "value": goal, "text": "so much"}]}

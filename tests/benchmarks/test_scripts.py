@@ -106,6 +106,12 @@ def test_startup_measures_whole_processes(benchmark: Benchmark) -> None:
     assert found[-2:] == ["first step, cold", "first step, cached"]
 
 
+@pytest.mark.slow  # minutes of whole processes
+def test_launchers_are_compared_with_a_single_process(benchmark: Benchmark) -> None:
+    printed = benchmark("launchers", "--jobs", "2", "--steps", "1", "--launchers", "basic", "joblib")
+    assert names(printed) == ["one process", "basic", "joblib"]
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_benchmark_has_a_help_and_stands_in_the_list(script: Path, benchmark: Benchmark) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):

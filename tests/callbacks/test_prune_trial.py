@@ -35,7 +35,7 @@ def trainer_at(step: int, loss: float, max_steps: int = 100) -> Any:
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with a study without trials."""
-    path = tmp_path_factory.mktemp("study") / "study.db"
+    path = tmp_path_factory.mktemp("study") / "study.journal"
     optuna.create_study(storage=storage_of(path), study_name=STUDY_NAME)
     return path
 
@@ -96,7 +96,7 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
             {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"},
             "hydra.sweeper.sampler.n_startup_trials=few must be a number, such as 10",
         ),
-        ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.db, which could run code"),
+        ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.journal, which could"),
     ],
 )
 def test_a_pruner_that_cannot_be_made_is_one_line(part: str, node: Any, message: str) -> None:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from firstlight.callbacks import token_metrics
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy
-from firstlight.data.corpus_options import Preparation
 from firstlight.generator.metrics import BitsPerCharacter
+from firstlight.generator.options import Preparation
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
@@ -171,12 +171,12 @@ def test_the_training_accuracy_is_that_of_single_batches(writer_bench) -> None:
 
 def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -> None:
     callback, trainer = Perplexity(), SimpleNamespace(accumulate_grad_batches=3)
-    callback.training = SimpleNamespace(added=[], add=lambda value: callback.training.added.append(float(value)))
+    callback.mean = SimpleNamespace(added=[], add=lambda value: callback.mean.added.append(float(value)))
     with patch.object(token_metrics, "is_logging_step", return_value=False):
         smoothed = {"loss": torch.tensor(2.0), "token_loss": torch.tensor(1.5)}
         callback.on_train_batch_end(trainer, None, smoothed, None, 0)
         callback.on_train_batch_end(trainer, None, {"loss": torch.tensor(0.5)}, None, 1)
-    assert callback.training.added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step
+    assert callback.mean.added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step
 
 
 @pytest.mark.parametrize(
@@ -189,5 +189,6 @@ def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(
     ratio = SimpleNamespace(update_called=False, compute=lambda: torch.tensor(value), reset=lambda: None)
     callback.metrics = {"val": ratio}
     trainer = SimpleNamespace(world_size=world_size)
-    callback.on_validation_epoch_end(trainer, SimpleNamespace(trainer=trainer, log=lambda name, _: names.append(name)))
+    module = SimpleNamespace(trainer=trainer, log=lambda name, _, **__: names.append(name))
+    callback.on_validation_epoch_end(trainer, module)
     assert names == logged

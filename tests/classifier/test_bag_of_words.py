@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
@@ -56,22 +54,6 @@ def test_a_logistic_regression_adds_the_weights_of_the_words_as_often_as_they_st
     # 2 · (1, 2, -3) + (10, 20, 40), and (5, 0, 7), which is a single word
     expected = torch.tensor([[12.5, 24, 33], [5.5, 0, 6]])
     assert_close(network(TEXTS, IS_REAL), expected)
-
-
-# --- what counts and what does not ---
-
-
-@both
-@settings(deadline=None, max_examples=20)
-@given(lengths=st.lists(st.integers(0, 11), min_size=2, max_size=5), seed=st.integers(0, 2**32 - 1))
-def test_a_text_is_scored_the_same_alone_as_in_a_batch(kind: Baseline, lengths: list[int], seed: int) -> None:
-    network = make(kind)
-    token_ids, padding_mask = random_texts(lengths, width=11, seed=seed)
-    logits = network(token_ids, padding_mask)
-    assert logits.shape == (len(lengths), OUTPUTS)
-    for text, length in enumerate(lengths):
-        alone = slice(text, text + 1), slice(0, max(length, 1))
-        assert_close(network(token_ids[alone], padding_mask[alone])[0], logits[text])
 
 
 # --- sizes ---

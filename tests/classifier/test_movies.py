@@ -34,46 +34,7 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     assert done.stderr.count("\n") == 1
 
 
-# --- the setting of post 3 ---
-
-
-def test_the_setting_is_that_of_post_3() -> None:
-    settings = settings_of(POST)
-    expected = {
-        "dropout": 0.0,
-        "vectors.kind": "cooccurrence",
-        "vectors.window": 1,
-        "vectors.trained": False,
-        "data.labels": "classes",
-        "data.class_names": ["negative", "positive"],
-        "data.context_length": 12,
-        "vectors.std": 1.0,
-        "model.embedding_std": 1.0,
-        "data.truncation": "head",  # the first 12 words
-        "model.architecture": "transformer",
-        "model.num_heads": 3,
-        "model.feed_forward": "mlp",
-        "model.activation": "relu",
-        "model.scale_scores": False,
-        "model.norm": "post",
-        "model.norm_kind": "layer",
-        "model.final_norm": False,
-        "model.residual": True,
-        "model.positions": "sinusoidal",
-        "model.causal": False,
-        "model.convolution": None,
-        "model.token_dropout": 0.0,
-        "model.pooling": "flatten",
-        "module.label_smoothing": 0.0,
-        "optimizer._target_": "torch.optim.SGD",
-        "optimizer.lr": 1e-3,
-        "optimizer.momentum": 0.0,
-        "optimizer.weight_decay": 0.0,
-        "schedule._target_": "firstlight.lit.schedules.constant",
-        "schedule.warmup_steps": 0,
-        "trainer.gradient_clip_val": None,
-    }
-    assert {key: settings[key] for key in expected} == expected
+# --- the setting of post 3, which tests/parity/posts.yaml lists ---
 
 
 def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> None:

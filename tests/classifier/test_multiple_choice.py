@@ -11,7 +11,6 @@ import pytest
 import firstlight
 from browser import a_browser
 from firstlight.classifier.baseline import fit
-from firstlight.classifier.figures import mistakes
 from firstlight.classifier.panel import ClassifierPanel
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
@@ -19,7 +18,6 @@ from firstlight.files.row_writer import write_rows
 from firstlight.kind.panel import Inputs
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary
-from firstlight.lab.explore.network import norms
 from firstlight.lab.playground.page import exported_page
 from firstlight.lit import Classification
 from tests_support import Scripts, write_lines
@@ -122,7 +120,7 @@ def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(
     monkeypatch.chdir(scripts.folder)
     loaded = firstlight.load(run)
     subject = Subject(loaded.config, loaded)
-    for draw in (lengths, vocabulary, mistakes, norms):
+    for draw in (lengths, vocabulary):
         assert draw(subject).figure.axes
 
 

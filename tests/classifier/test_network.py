@@ -240,19 +240,6 @@ def test_narrow_vectors_of_few_words_save_weights_and_rare_words_are_one() -> No
     assert (logits[0] - logits[3]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"embedding_dim": 0}, "model.embedding_dim=0 must be at least 1"),
-        ({"embedded_words": 2}, "model.embedded_words=2 must be at least 3"),
-        ({"embedding_dim": 3, "architecture": "logistic"}, "model.embedding_dim=3 does not apply to model.arch"),
-    ],
-)
-def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ClassifierConfig(**options)
-
-
 def test_a_baseline_reads_no_target_encoding() -> None:
     message = r"data.target_encoding=true does not apply to model.architecture=logistic; set data.target_encoding=false"
     with pytest.raises(ValueError, match=message):

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from firstlight.classifier.pair_rows import NUM_MARKS, fitted, kept_places
+from firstlight.classifier.data import NUM_MARKS, fitted, kept_places
 from firstlight.data.options import Truncation
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds

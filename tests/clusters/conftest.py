@@ -1,10 +1,7 @@
 """A cluster for all tests of this folder, and a sweep that nothing disturbs, to compare with."""
 
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,36 +10,25 @@ from tests_support import Scripts, some_names
 STEPS = 500
 
 
-@contextmanager
-def started(cluster_in: Callable[[Path], Any], prefix: str) -> Iterator[Any]:
-    """Start a cluster in a temporary folder, and end it. prefix: of the folder's name; sockets need short paths."""
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o711)  # munged of Slurm requires it
-        cluster = cluster_in(Path(folder))
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
-
-
 @pytest.fixture(scope="session")
 def slurm() -> Iterator["Slurm"]:  # noqa: F821
-    from slurm_cluster import MISSING, Slurm
+    from running_cluster import started
+    from slurm_cluster import MISSING
 
     if MISSING:
         pytest.skip(f"{', '.join(MISSING)} are not installed: apt-get install slurm-wlm munge")
-    with started(Slurm, "slurm-") as cluster:
+    with started("slurm") as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def ray() -> Iterator["RayCluster"]:  # noqa: F821
-    from ray_cluster import IS_MISSING, RayCluster
+    from ray_cluster import IS_MISSING
+    from running_cluster import started
 
     if IS_MISSING:
         pytest.skip("Ray is not installed: pip install -c constraints.txt -e '.[ray]'")
-    with started(RayCluster, "ray-") as cluster:
+    with started("ray") as cluster:
         yield cluster
 
 

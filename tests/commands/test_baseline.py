@@ -237,29 +237,6 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
             find_run(name, folder.parents[2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--task", "sentimnet"], "--task sentimnet: this task does not exist; there are choices, "),
-        (
-            ["--task", "translation"],
-            "(firstlight.translator.data.PairData); choose a task of a classifier or",
-        ),
-        (["--task", "names", "--max-words", "9"], "--max-words 9 requires a task of labelled texts; leave it out"),
-        (["--task", "stars", "--max-words", "0"], "--max-words 0 must be at least 1"),
-        (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
-        (["--task", "stars", "--data.split", "passages"], "--data.split does not apply to --task stars; leave it out"),
-        (["--task", "names", "--other.path", "x.txt"], "--other.path applies to classifiers; leave it out"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing_behind(arguments: list[str], message: str, scripts: Scripts) -> None:
-    done = scripts.run("baseline", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(scripts.folder.iterdir()) == []
-
-
 def test_a_bad_row_is_named_and_the_record_says_that_it_failed(scripts: Scripts) -> None:
     (scripts.folder / "mine.csv").write_text("text,label\ngood,4\nbad,0\ngreat,5\n")
     done = scripts.run("baseline", "--task", "stars", "--data.path", "mine.csv")

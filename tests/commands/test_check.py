@@ -9,6 +9,7 @@ import pytest
 
 from firstlight.commands import check
 from firstlight.commands.frame import run
+from firstlight.training import audit
 from firstlight.training.doctor import advice
 from tests_support import Scripts
 
@@ -37,6 +38,7 @@ def test_check_has_a_line_for_each_check_and_fails_with_code_1(
         *(("ok", "loss"), ("ok", "gradients"), ("ok", "evaluation"), ("ok", "batch"), ("-", "padding")),
         *(("ok", "future"), ("ok", "cache"), ("ok", "export"), ("ok", "compile")),
     ]
+    monkeypatch.setattr(audit, "_compile", lambda *_: (None, ""))  # which takes seconds
     code, output, _ = checked((*QUICK, "model.causal=false"), capsys)
     assert code == 1
     assert re.search(r"^FAIL +future +a token sees later tokens", output, re.MULTILINE)

@@ -1,5 +1,6 @@
 """`firstlight runs`: the list of runs on a terminal and in a pipe."""
 
+import json
 import os
 import re
 import webbrowser
@@ -80,16 +81,6 @@ def test_a_list_without_a_run_is_one_line(home: Path) -> None:
     assert done.stderr.startswith("error: nowhere: the folder does not exist; train a run first")
 
 
-@pytest.mark.parametrize("command", ["runs", "report"])
-def test_without_logs_the_answer_is_one_line(command: str, scripts: Scripts) -> None:
-    missing = scripts.run(command)
-    (scripts.folder / "logs").mkdir()
-    empty = scripts.run(command)
-    for done, reason in ((missing, "does not exist"), (empty, "has no runs")):
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: logs: the folder {reason}; train a run first")
-
-
 @pytest.mark.parametrize("has_browser", [True, False])
 def test_open_shows_the_report_or_says_that_no_browser_was_found(
     has_browser: bool, home: Path, monkeypatch: pytest.MonkeyPatch
@@ -101,3 +92,36 @@ def test_open_shows_the_report_or_says_that_no_browser_was_found(
     assert opened == [(home / "logs" / "report.html").as_uri()]
     note = "note: --open: no browser found; open logs/report.html yourself"
     assert (note in done.stderr.splitlines()) is not has_browser
+
+
+def test_jobs_on_slurm_are_shown_with_their_task_and_where_they_run(tmp_path: Path) -> None:
+    sweep = tmp_path / "logs" / "sweeps" / "many"
+    for name, status in (("done", "finished"), ("stopped", "interrupted")):
+        make_run(sweep, name, status=status, host="node1")
+    (sweep / ".slurm").mkdir()
+    states = {
+        "done": ["7_0", "COMPLETED", "node1"],
+        "stopped": ["7_1", "PENDING", ""],
+        "later": ["7_2", "PENDING", ""],
+        "cancelled": ["7_3", "CANCELLED", ""],
+    }
+    (sweep / ".slurm" / "states.json").write_text(json.dumps(states))
+    for folder in ("logs", "logs/sweeps", "logs/sweeps/many"):
+        header, *rows = listed(tmp_path, folder).stdout.splitlines()
+        assert "where" in header.split()
+        assert {row.split("/")[-1]: re.split("  +", row)[-3:-1] for row in rows} == {
+            "done": ["finished", "node1 (Slurm 7_0)"],
+            "stopped": ["requeued", "(Slurm 7_1)"],
+            "later": ["pending", "(Slurm 7_2)"],
+        }
+    (row,) = listed(tmp_path, "--status", "pending").stdout.splitlines()[1:]
+    assert row.endswith("many/later")
+    (sweep / ".slurm" / "states.json").write_text("{")
+    broken = listed(tmp_path)
+    assert (broken.returncode, broken.stderr.count("\n")) == (2, 1)
+
+
+def test_a_run_on_another_computer_is_shown_with_its_name(tmp_path: Path) -> None:
+    make_run(tmp_path / "logs", "run", host="elsewhere")
+    (row,) = listed(tmp_path).stdout.splitlines()[1:]
+    assert re.split("  +", row)[-2] == "elsewhere"

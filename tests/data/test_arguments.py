@@ -103,10 +103,7 @@ def test_lists_of_different_lengths_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "message"),
-    [
-        ("text", None, "column text holds None, not a text"),
-        ("label", np.nan, "the label in column label is missing"),
-    ],
+    [("text", None, "column text holds None, not a text"), ("label", np.nan, "the label in column label is missing")],
 )
 def test_a_row_is_checked_as_that_of_a_file_and_named_by_its_number(column: str, value: Any, message: str) -> None:
     frame = FRAME.copy()

@@ -19,15 +19,15 @@ import pyarrow as pa
 import pytest
 
 from firstlight.data import cache, hub, sources
-from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import encode_text, find_text
+from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
 from tests_support import contents, write_packed
 

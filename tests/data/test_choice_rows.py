@@ -41,20 +41,3 @@ def test_the_columns_are_those_of_the_context_and_then_those_of_the_answers() ->
     assert not found.reads_pairs
     assert options(text_column=7, choice_columns=[1, 2]).text_columns == ["7", "1", "2"]
     assert ReviewOptions().choices is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"choice_columns": ["a"]}, r"data\.choice_columns=\[a\] must be two or more columns, as in"),
-        ({"choice_columns": ["a", "b", "a"]}, r"data\.choice_columns=\[a,b,a\] must be different columns"),
-        ({"text_column": "a"}, r"data\.text_column=a and data\.choice_columns=\[a,b\] must be different"),
-        ({"labels": "stars"}, r"data\.choice_columns=\[a,b\] requires data\.labels=classes, not stars"),
-        ({"both_orders": True}, r"does not apply to data\.both_orders=true; set it to false"),
-        ({"target_encoding": True}, r"does not apply to data\.target_encoding=true; set it to false"),
-        ({"context_length": 4}, "context_length=4 is too short for pairs of texts"),
-    ],
-)
-def test_mistakes_of_options_are_one_line(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        options(**changes)

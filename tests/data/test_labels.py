@@ -191,11 +191,7 @@ def test_two_labels_are_read_as_what_they_say_and_others_as_stars(values, lowest
     ("values", "lowest", "message"),
     [
         ([1, 2], 0, r"labels 1 → negative \(2 left out\), if they are stars from 0 to 4; set data.lowest_label=1 if 1"),
-        (
-            [3, 4],
-            0,
-            "labels 3, 4 → positive, positive, .*; set data.lowest_label=3 if 3 is .*data.labels=stars",
-        ),
+        ([3, 4], 0, "labels 3, 4 → positive, positive, .*; set data.lowest_label=3 if 3 is .*data.labels=stars"),
     ],
 )
 def test_labels_that_may_be_stars_or_sentiments_are_in_doubt(values, lowest, message):

@@ -3,46 +3,13 @@ from typing import Any
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.corpus_options import CharacterOptions, Preparation
-from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.data.options import ReviewOptions
+from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 
 CHARACTERS, PIECES = TokenizerKind.char, TokenizerKind.subword
-
-
-@pytest.mark.parametrize("kind", [CharacterOptions, PairOptions, ReviewOptions])
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"evaluation_batch_size": 0}, "data.evaluation_batch_size=0 must be at least 1"),
-        ({"context_length": 0}, "data.context_length=0 must be at least 1"),
-        ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
-        ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
-        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must "),
-        ({"source": SourceKind.sample}, "data.path=mine: data.source=sample does not read a file; remove data.path"),
-    ],
-)
-def test_options_that_no_data_can_have_are_refused(kind, options, message):
-    with pytest.raises(ValueError, match=message):
-        kind(**({"path": "mine"} | options))
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "message"),
-    [
-        (CharacterOptions, {"path": None}, "data.path is not set; set it to a text file, as in data.path=my_novel.txt"),
-        (CharacterOptions, {"batch_size": 0}, "data.batch_size=0 must be at least 1"),
-        (PairOptions, {"batch_tokens": 0}, "data.batch_tokens=0 must be at least 1"),
-        (CharacterOptions, {"separator": ""}, "data.separator= must be one character"),
-        (PairOptions, {"target_column": "en"}, "data.source_column and data.target_column are both en; change one"),
-        (ReviewOptions, {"class_names": ["bad", "good"]}, "data.class_names requires data.labels=classes, not binary"),
-    ],
-)
-def test_options_that_make_no_data_are_refused(kind, options, message):
-    with pytest.raises(ValueError, match=message):
-        kind(**({"path": "mine"} | options))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, SAMPLES, find_source
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 
 PINNED = {

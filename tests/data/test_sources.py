@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from firstlight.data import hub
-from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.errors import UserError
 from firstlight.generator.corpus import find_text
+from firstlight.generator.options import CharacterOptions
 
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 

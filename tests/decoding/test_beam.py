@@ -200,23 +200,14 @@ def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_oth
 
 
 # 2 is the likelier beginning and leads nowhere; 3 is the better one
-DETOUR = {
-    BEGIN: {2: 0.55, 3: 0.45},
-    2: {END: 0.4, 4: 0.3, 5: 0.3},
-    3: {END: 0.9, 4: 0.1},
-    4: {END: 1.0},
-    5: {END: 1.0},
-}
+DETOUR = {BEGIN: {2: 0.55, 3: 0.45}, 2: {END: 0.4, 4: 0.3, 5: 0.3}, 3: {END: 0.9, 4: 0.1}, 4: {END: 1.0}, 5: {END: 1.0}}
 
 
 def test_a_beam_of_two_finds_what_greedy_misses() -> None:
     (narrow,) = find(Table(DETOUR), [0], length_penalty=0.0)
     assert narrow == [([2], pytest.approx(math.log(0.55 * 0.4)))]
     (wide,) = find(Table(DETOUR), [0], beam_size=2, length_penalty=0.0)
-    assert wide == [
-        ([3], pytest.approx(math.log(0.45 * 0.9))),
-        ([2], pytest.approx(math.log(0.55 * 0.4))),
-    ]
+    assert wide == [([3], pytest.approx(math.log(0.45 * 0.9))), ([2], pytest.approx(math.log(0.55 * 0.4)))]
 
 
 # by a word that comes again and again, until something else is better

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.decoding.generate import WINDOWS, Window, for_inference, generate
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import WINDOWS, Sampling, Window, for_inference, generate
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.variants import Norm, Positions

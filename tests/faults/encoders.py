@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.options import Labels, ReviewOptions
 from firstlight.data.sources import find_source
 from firstlight.generator.corpus import encode_text, find_text
+from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import encode_pairs
 

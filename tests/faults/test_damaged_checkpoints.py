@@ -207,7 +207,7 @@ def test_a_checkpoint_that_a_training_replaces_is_read(
         for number in range(scaled(REPLACED)):
             with trials.one(f"loaded while it is replaced, {number}", seconds=60):
                 assert load(run).predict("It is great.").label
-        for arguments in (["--figures", "norms"], []):
+        for arguments in (["--figures", "embeddings"], []):
             name = "explore" if arguments else "evaluate"
             with trials.one(f"{name} while it is replaced", seconds=120):
                 done = scripts.run(name, str(run), *arguments)

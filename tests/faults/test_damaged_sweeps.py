@@ -41,7 +41,7 @@ def test_a_damaged_sweep_goes_on_or_is_refused(
     sweep = tmp_path / "logs" / "sweeps" / kind
     job = min(path.parent for path in sweep.glob("*/metrics.json"))
     files = [job / "metrics.json", job / "history.jsonl", sweep / "multirun.yaml"]
-    files += [sweep / "study.db", sweep / "best.json"] if kind == "search" else []
+    files += [sweep / "study.journal", sweep / "best.json"] if kind == "search" else []
     whole = {path: path.read_bytes() for path in sweep.rglob("*") if path.is_file()}
 
     def check(file: Path, damage: Damage) -> None:
@@ -86,12 +86,12 @@ def test_a_damaged_study_is_read_or_refused(trials: Trials, tmp_path: Path) -> N
         assert {trial.number for trial in study.best()} <= values.keys()
 
     read()
-    whole = (tmp_path / "study.db").read_bytes()
+    whole = (tmp_path / "study.journal").read_bytes()
 
     def check(damage: Damage) -> None:
-        for file in tmp_path.iterdir():  # also SQLite's journal
+        for file in tmp_path.iterdir():  # also the lock of the journal
             file.unlink()
-        (tmp_path / "study.db").write_bytes(damage.apply(whole))
+        (tmp_path / "study.journal").write_bytes(damage.apply(whole))
         answered(read)
 
-    trials.examples(damages(), check, STUDIES, "study.db")
+    trials.examples(damages(), check, STUDIES, "study.journal")

@@ -10,4 +10,5 @@ import pytest
 def warnings_are_errors() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what earlier tests left open
         yield

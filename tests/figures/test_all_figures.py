@@ -9,12 +9,9 @@ from matplotlib.figure import Figure
 
 from figures_support import check_readable
 from firstlight import figures
-from firstlight.figures import Curve, Mistake, style
+from firstlight.figures import Curve, style
 
 RNG = np.random.default_rng(0)
-LAYERS = [f"decoder.{i}.cross_attention_norm.weight" for i in range(90)]
-NORMS = 10 ** RNG.uniform(-6, 2, size=90)
-REVIEW = "It was very good until it broke, and then it was not. " * 30
 LONG_CLASS = "a class with a very long name indeed"
 TWO_RUNS = [
     Curve(f"dropout={dropout}, {name}", np.array([9, 19, 29]), np.array([3.0, 2.0, dropout]), color)
@@ -44,17 +41,15 @@ UNUSUAL: dict[str, Callable[[], Figure]] = {
     ),
     "texts of one length": lambda: figures.plot_lengths({"words": np.full(1000, 5)}, np.ones(1000, bool)),
     "many labels": lambda: figures.plot_label_counts(RNG.integers(10**5, size=(3, 40)), list("abc"), [LONG_CLASS] * 40),
-    "an empty text and a long word": lambda: figures.plot_mistakes(
-        [Mistake(" ", "a", "b", 0.9), Mistake("W" * 500, LONG_CLASS, LONG_CLASS, 0.9)]
-    ),
-    "twelve mistakes": lambda: figures.plot_mistakes(
-        [Mistake(REVIEW[: 40 * i], "negative", "positive", 0.9) for i in range(12)]
-    ),
     "equal probabilities": lambda: figures.plot_next_tokens([f"piece{i}" for i in range(30)], np.full(30, 1 / 40)),
     "a certain token": lambda: figures.plot_next_tokens(["e"], np.ones(1)),
     "a long context": lambda: figures.plot_loss_per_position(RNG.random((7, 512))),
     "one part without an interval": lambda: figures.plot_contributions(["$head_1"], np.zeros(1)),
-    "many parts": lambda: figures.plot_contributions(LAYERS, NORMS - 1, np.stack((NORMS - 2, NORMS), axis=1)),
+    "many parts": lambda: figures.plot_contributions(
+        [f"decoder.{i}.head" for i in range(90)],
+        RNG.normal(size=90),
+        np.stack((np.full(90, -4), np.full(90, 4)), axis=1),
+    ),
     "a grid of many tokens": lambda: figures.plot_block_grid(
         {"a": RNG.normal(size=(2, 50)), "b": np.full((2, 50), np.nan)}, WORDS[:2], ["token"] * 50, limits=(-1, 1)
     ),
@@ -65,9 +60,6 @@ UNUSUAL: dict[str, Callable[[], Figure]] = {
         np.ones((1, 1, 1)), np.zeros((1, 2)), ["$a"], "$", title="step 0", limit=1.0
     ),
     "a unit that is never active": lambda: figures.plot_exciting_texts({"unit 1": [(["a\n", "$b"], -np.ones(2))]}),
-    "many layers": lambda: figures.plot_norms(LAYERS, NORMS, NORMS[::-1]),
-    "one layer without gradients": lambda: figures.plot_norms(LAYERS[:1], NORMS[:1]),
-    "gradients of 0": lambda: figures.plot_norms(LAYERS, NORMS, np.zeros(90)),
     "four encodings": lambda: figures.plot_position_similarity(
         {f"encoding {i} (run)": RNG.normal(size=(9, 5)) for i in range(4)}
     ),
@@ -110,7 +102,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_lengths", ({"words": np.ones(3), "characters": np.ones(2)},), "pass the same number of values for each"),
     ("plot_label_counts", (np.ones((2, 3), int), WORDS[:2], WORDS[:2]), r"shape \(2, 3\) for 2 groups and 2 names"),
     ("plot_loss_by_rate", ({},), "no losses to draw"),
-    ("plot_mistakes", ([],), "rows is empty; pass at least one mistake"),
     ("plot_next_tokens", (WORDS, np.zeros(2)), "tokens and probabilities of shape"),
     ("plot_loss_per_position", (np.zeros((0, 5)),), r"pass \(windows, positions\)"),
     ("plot_contributions", (WORDS, np.ones(2)), r"there are 3 names and values of shape \(2,\)"),
@@ -118,7 +109,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_block_grid", ({"a": np.ones((2, 3))}, WORDS, WORDS), r"shapes \[\(2, 3\)\] for 3 rows and 3 columns"),
     ("plot_block_grid", ({}, WORDS, WORDS), "pass equal ones"),
     ("plot_exciting_texts", ({"unit": [(["a"], np.ones(2))]},), "one activation for each token"),
-    ("plot_norms", (WORDS, np.ones(2)), "there are 3 names and values of shapes"),
     ("plot_position_similarity", ({},), "encodings is empty"),
     ("plot_position_waves", (np.zeros(3),), r"table has shape \(3,\)"),
     ("plot_scaling_fit", ([1, 2], [1], [1, 2], law), "equal, non-empty lists"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable
-from firstlight.figures.calibration import calibration_bins, plot_calibration_curve
+from firstlight.figures.probabilities import calibration_bins, plot_calibration_curve
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8], [0.45, 0.55], [0.51, 0.49]])
 TARGETS = np.array([0, 0, 1, 1])  # right, wrong, right, wrong

@@ -10,17 +10,14 @@ from firstlight.figures.curves import Curve, plot_curves
 STEPS = np.array([9, 19, 29])
 
 
-def line(label: str, values: list[float], color: str = style.BLUE, *, dashed: bool = False) -> Curve:
-    return Curve(label, STEPS[: len(values)], np.array(values), color, dashed)
+def line(label: str, values: list[float], color: str = style.BLUE) -> Curve:
+    return Curve(label, STEPS[: len(values)], np.array(values), color)
 
 
 def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
     figure = plot_curves(
         {
-            "loss (nats)": [
-                line("training", [3.0, 2.0, 1.0], style.ORANGE, dashed=True),
-                line("validation", [2.5, 2.0]),
-            ],
+            "loss (nats)": [line("training", [3.0, 2.0, 1.0], style.ORANGE), line("validation", [2.5, 2.0])],
             "accuracy": [line("validation", [0.1, 0.2])],
         },
         references={"loss (nats)": ("expected", 2.7)},
@@ -31,8 +28,7 @@ def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
     training, validation, expected = loss.lines
     assert training.get_xdata().tolist() == [9, 19, 29]
     assert training.get_ydata().tolist() == [3, 2, 1]
-    assert (training.get_linestyle(), training.get_color()) == ("--", style.ORANGE)
-    assert (validation.get_linestyle(), validation.get_color()) == ("-", style.BLUE)
+    assert (training.get_color(), validation.get_color()) == (style.ORANGE, style.BLUE)
     assert list(expected.get_ydata()) == [2.7, 2.7]
     assert legend_of(figure) == ["training", "validation", "expected"]
 

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from firstlight.figures import (
-    Curve,
-    plot_curves,
-    style,
-)
+from firstlight.figures import Curve, plot_curves, style
 
 
 def test_saving_makes_the_folder_and_replaces_an_older_file_whole_or_not_at_all(

@@ -43,6 +43,43 @@ def test_readers_of_a_free_folder_do_not_find_one_another(tmp_path: Path) -> Non
         assert not RunFolder(tmp_path).is_locked()
 
 
+def test_the_lock_names_its_owner_while_it_is_taken(tmp_path: Path) -> None:
+    with RunFolder(tmp_path).locked():
+        assert (tmp_path / LOCK).read_text() == f"{gethostname()} {os.getpid()}"
+    assert (tmp_path / LOCK).read_text() == ""
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_free_lock_with_an_owner_on_another_computer_is_taken_only_when_that_one_is_dead(
+    runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "SECONDS_TO_SETTLE", 0.01)
+    monkeypatch.setattr(locks, "SECONDS_WITHOUT_BEAT", 1)
+    folder, lock, is_over = RunFolder(tmp_path), tmp_path / LOCK, threading.Event()
+    lock.write_text("elsewhere 1")
+    assert folder.is_locked()
+
+    def renew() -> None:
+        while not is_over.wait(0.05):
+            os.utime(lock)
+
+    renewing = threading.Thread(target=renew)
+    if runs:
+        renewing.start()
+        try:
+            message = rf"^{tmp_path}: a process on elsewhere uses this folder, and the disk does not share its locks"
+            with pytest.raises(UserError, match=message), folder.locked():
+                pass
+            assert lock.read_text() == "elsewhere 1"
+        finally:
+            is_over.set()
+            renewing.join()
+    else:
+        with folder.locked():  # waits for a second
+            assert lock.read_text() == f"{gethostname()} {os.getpid()}"
+        assert not folder.is_locked()
+
+
 @pytest.fixture
 def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file that names the owner of a folder on a file system that has no locks."""

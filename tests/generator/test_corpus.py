@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from firstlight.data import sources
-from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.generator import corpus, plays
 from firstlight.generator.corpus import Corpus, encode_text, find_text
+from firstlight.generator.options import CharacterOptions, Preparation, Split
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
@@ -215,18 +215,6 @@ def test_the_ids_stay_on_disk_and_are_not_changed_there(file):
 
 
 # --- the cache ---
-
-
-@pytest.mark.parametrize("preparation", [Preparation.text, Preparation.lines])
-def test_what_is_in_the_cache_is_not_read_again(file, preparation):
-    file.write_text("\n".join(NAMES))
-    source, options = source_and_options(file, preparation=preparation)
-    first = encode_text(source, options)
-    file.unlink()
-    again = encode_text(source, options)
-    assert np.array_equal(again.ids.ids, first.ids.ids)
-    assert again.tokenizer.words == first.tokenizer.words
-    assert again.statistics == first.statistics
 
 
 def test_whatever_changes_the_encoding_is_encoded_anew(file, monkeypatch):

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from firstlight.classifier.data import ReviewData
-from firstlight.data.corpus_options import Preparation, Split
 from firstlight.data.options import Labels
 from firstlight.data.tables import TokenBatch
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
+from firstlight.generator.options import Preparation, Split
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 from firstlight.text.tokenizers import PAD_ID

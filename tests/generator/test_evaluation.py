@@ -110,13 +110,7 @@ def losses_with_context(run: Path, text: str, context: int, stride: int) -> torc
     return torch.stack(losses).double()
 
 
-@pytest.mark.parametrize(
-    ("stride", "context"),
-    [
-        pytest.param(1, CONTEXT, id="1"),
-        pytest.param(3, 7, id="shorter"),
-    ],
-)
+@pytest.mark.parametrize(("stride", "context"), [pytest.param(1, CONTEXT, id="1"), pytest.param(3, 7, id="shorter")])
 def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has(
     stride: int, context: int, home: Home
 ) -> None:

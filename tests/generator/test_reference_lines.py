@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from firstlight.data.corpus_options import Preparation
 from firstlight.generator.baseline import ReferenceLines, token_losses
+from firstlight.generator.options import Preparation
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 NAMES = ["uniform", "unigram", "bigram"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from firstlight.data.corpus_options import Preparation
 from firstlight.generator import text_samples
+from firstlight.generator.options import Preparation
 from firstlight.generator.text_samples import TextSamples
 
 NAMES = "\n".join(["emma", "olivia", "ava", "isabella", "sophia", "mia", "zoe"] * 11)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import find_text
+from firstlight.generator.options import CharacterOptions, Preparation
 
 TEXT = "One.\n\nTwo.\n"
 

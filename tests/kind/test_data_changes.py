@@ -10,9 +10,9 @@ import torch
 
 from firstlight.commands.evaluate import evaluate
 from firstlight.data import CharacterData, MaskedReviewData, PairData, ReviewData, ReviewTextData
-from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
+from firstlight.generator.options import CharacterOptions
 from firstlight.kind.data_changes import (
     DataChanges,
     address_of,
@@ -23,7 +23,7 @@ from firstlight.kind.data_changes import (
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import METADATA, STAMP
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from tests_support import contents
 
 EVIL = "http://127.0.0.1:9/evil.txt"

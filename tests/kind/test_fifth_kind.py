@@ -73,7 +73,7 @@ def test_it_predicts_texts_and_files(project: Scripts, run: Path) -> None:
 
 
 def test_its_figures_are_drawn(project: Scripts, run: Path) -> None:
-    asked = ("attention", "embeddings", "norms", "lengths")
+    asked = ("attention", "embeddings", "lengths")
     done = project.run_alone("explore", str(run), "--figures", *asked)
     assert done.returncode == 0, done.stderr
     assert {path.stem for path in (run / "figures").glob("*.png")} == set(asked)

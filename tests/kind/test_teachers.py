@@ -16,8 +16,7 @@ from firstlight.errors import UserError
 from firstlight.kind import teachers
 from firstlight.kind.registry import KINDS
 from firstlight.kind.teachers import check_teacher
-from firstlight.lit.distillation import NetworkTeacher
-from firstlight.lit.losses import probabilities
+from firstlight.lit.losses import NetworkTeacher, probabilities
 from firstlight.masked.data import MaskedReviewData
 from firstlight.training.build import refuse_other_teacher
 from tests_support import Scripts
@@ -93,14 +92,3 @@ def test_a_run_resumes_only_with_its_teacher() -> None:
     for now, then in ((None, teacher), (teacher, None), (teacher, teacher | {"fingerprint": "b"})):
         with pytest.raises(UserError, match=r"^teacher=(runs/a|null) is not the teacher (runs/a|null) that"):
             refuse_other_teacher(now, then)
-
-
-def test_mistakes_are_one_line(scripts: Scripts) -> None:
-    for typed, message in {
-        "task=stars teacher=tfidf": "teacher=tfidf: the run folder does not exist",
-        "task=stars distillation.weight=2": "distillation.weight=2.0 must lie between 0 and 1",
-    }.items():
-        done = scripts.run("train", *typed.split(), "data.source=sample")
-        assert done.returncode == 2
-        assert message in done.stderr
-        assert len(done.stderr.splitlines()) == 1

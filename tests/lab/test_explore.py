@@ -29,8 +29,8 @@ from tests_support import ROOT, Scripts
 Trained = Callable[[str], Path]
 LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
 DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
-JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
-INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
+JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "attributions"]
+INSIDE = ["position_similarity", "position_waves", "embeddings", "curves"]
 PARTS = ["logit_lens", "occlusion", "logit_attribution", "ablation", "patching", "exciting_texts"]
 OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_heads", *INSIDE[:-1], *PARTS, INSIDE[-1]]
 
@@ -75,7 +75,7 @@ def refused(scripts: Scripts, *arguments: str) -> str:
 
 
 # Figures that no other test of this file draws. test_traits_say_what_fits checks which figures a run has.
-DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class", "mistakes", "attention"]
+DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class", "attention"]
 DRAWN_HERE += ["position_similarity", "position_waves"]
 
 
@@ -150,20 +150,6 @@ def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, script
     assert drawn(generator) == OF_TEXT
 
 
-@pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
-def test_two_runs_are_compared_and_named_by_what_differs(
-    own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
-) -> None:
-    other = scripts.train("task=sentiment", *drawn_training, "dropout=0", "seed=5")
-    notes = explored(scripts, str(own), "--compare", str(other), "--figures", "curves")
-    svg = (own / "figures" / "curves.svg").read_text(encoding="utf-8")
-    assert "dropout=0.3, training" in svg
-    assert "dropout=0.0, validation" in svg
-    assert "the runs differ in dropout, seed\n" in notes
-    problem = refused(scripts, str(own), "--compare", str(other), "--figures", "norms")
-    assert "no figure of --figures shows two runs; add curves or head_scores to them, or omit --compare" in problem
-
-
 def lose_data(run: Path, reviews: Path) -> None:
     """Change the config of a run so that its data is missing."""
     import torch
@@ -179,13 +165,12 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
     own: Path, scripts: Scripts, reviews_folder: Path
 ) -> None:
     lose_data(own, reviews_folder)
-    notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "norms", "attributions")
-    assert drawn(own) == ["attributions", "norms"]
+    notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "attributions")
+    assert drawn(own) == ["attributions"]
     for name in ("lengths", "calibration"):
         assert re.search(
             rf"note: {name} is not drawn: .*nowhere\.csv: the file or folder of the training does not exist", notes
         )
-    assert "norms: no gradients: " in notes
     assert "the data is not found, so the text is made up" in notes
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert "Not drawn" in page
@@ -221,6 +206,7 @@ def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp
 
 
 def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
+    assert "--text is empty; write a text, or omit the option" in refused(scripts, str(own), "--text", " ")
     lose_data(own, reviews_folder)
     assert "nothing can be drawn: " in refused(scripts, str(own), "--figures", "lengths")
     (own / "history.jsonl").write_text('{"step": 1, "epoch": 0, "seconds": 1.0, "val/speed": 2.0}\n')
@@ -234,27 +220,6 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     folder = scripts.folder / "logs" / "stars"
     assert drawn(folder) == sorted(DATA)
     assert "GENERATED SAMPLE" not in (folder / "figures" / "figures.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
-        (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
-        (["RUN", "--compare", "RUN"], ": this is the run itself; name another run"),
-        (["RUN", "--text", " "], "--text is empty; write a text, or omit the option"),
-        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
-        (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
-        (["--task", "star"], "--task star: this task does not exist; there are"),
-        (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
-        (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
-        (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trained, scripts: Scripts) -> None:
-    run = str(trained("sentiment"))
-    assert message in refused(scripts, *(run if argument == "RUN" else argument for argument in arguments))
-    assert not (Path(run) / "figures").exists()
 
 
 def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:

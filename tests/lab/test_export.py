@@ -15,7 +15,7 @@ import torch
 
 from browser import Opened, a_browser
 from firstlight.classifier.panel import ClassifierPanel
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.plays import clean

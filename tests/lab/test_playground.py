@@ -30,7 +30,7 @@ from firstlight.kind import markup
 from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
 from firstlight.kind.panel import BadInputError, Inputs
-from firstlight.lab.playground import connections, page
+from firstlight.lab.playground import page
 from firstlight.lab.playground.page import panel_of
 from firstlight.lab.playground.server import Playground
 from firstlight.translator.panel import TranslatorPanel
@@ -574,7 +574,7 @@ def names_address(panel) -> Iterator[str]:
 
 
 def test_the_oldest_silent_connection_makes_room_for_a_new_one(names_address: str, monkeypatch) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr("firstlight.lab.playground.server.MOST_CONNECTIONS", 5)
     opened = silent(names_address, 5)
     assert ask(names_address, "/runs/0/write", {})[0] == 200
     assert is_closed(opened[0])
@@ -589,7 +589,7 @@ def test_the_oldest_silent_connection_makes_room_for_a_new_one(names_address: st
 def test_a_connection_has_some_seconds_to_ask(
     capfd: pytest.CaptureFixture[str], names_address: str, monkeypatch, sends: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.2)
+    monkeypatch.setattr("firstlight.lab.playground.server.SECONDS_TO_ASK", 0.2)
     (connection,) = silent(names_address, 1, sends)
     assert is_closed(connection)
     connection.close()
@@ -598,7 +598,7 @@ def test_a_connection_has_some_seconds_to_ask(
 
 
 def test_a_connection_that_is_answered_may_take_its_time(panel, monkeypatch) -> None:
-    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.1)
+    monkeypatch.setattr("firstlight.lab.playground.server.SECONDS_TO_ASK", 0.1)
     over = threading.Event()
 
     def events() -> Iterator[dict]:
@@ -615,11 +615,6 @@ def test_a_connection_that_is_answered_may_take_its_time(panel, monkeypatch) -> 
 def refused(done: Done, message: str) -> None:
     assert done.returncode == 2
     assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
-
-
-def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
-    refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
-    refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
 
 
 def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(

@@ -27,7 +27,7 @@ WAIT = 30_000  # milliseconds, on a busy machine
 
 
 class Started:
-    """Playground of a classifier, a generator and a translator, in a separate process."""
+    """Playground in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str], noted: Path) -> None:
         assert process.stdout is not None
@@ -118,9 +118,9 @@ def generate(page: Any) -> None:
     texts = []
     for button in ("Write", "Another", "Write"):
         form.get_by_role("button", name=button).click()
-        page.wait_for_selector("text=90 characters in", timeout=WAIT)
-        assert page.locator(".output .token").count() == 90
-        texts.append(page.locator(".output").evaluate("e => e.textContent"))
+        page.wait_for_selector("[data-run='1'] :text('90 characters in')", timeout=WAIT)
+        assert page.locator("[data-run='1'] .output .token").count() == 90
+        texts.append(page.locator("[data-run='1'] .output").evaluate("e => e.textContent"))
         if button == "Another":
             form.locator("[name=seed]").fill("7")
     assert texts[0] == texts[2] != texts[1]
@@ -128,20 +128,20 @@ def generate(page: Any) -> None:
 
 
 def look_at_what_was_considered(page: Any) -> None:
-    token = page.locator(".token").nth(30)
+    token = page.locator("[data-run='1'] .token").nth(30)
     token.click()
     drawn = page.locator(".considered .row.drawn .name")
     shown = token.evaluate("e => e.textContent")
     assert drawn.inner_text() == shown.replace("⏎\n", "⏎").replace(" ", "␣")
     assert page.locator(".considered .row").count() in (11, 12)  # with a heading
-    page.locator(".output").focus()
+    page.locator("[data-run='1'] .output").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(".token.chosen").get_attribute("data-token") == "31"
 
 
 STOP_AT_FIRST_WORD = """() => {
     const button = document.querySelector("form.written .stop");
-    const ready = !button.disabled && document.querySelector(".token");
+    const ready = !button.disabled && document.querySelector("[data-run='1'] .token");
     if (ready) button.click();
     return ready;
 }"""  # within the page, because a fast machine writes 2,000 tokens in the time of a few messages to the browser
@@ -154,7 +154,7 @@ def stop(page: Any) -> None:
     form.get_by_role("button", name="Write").click()
     page.wait_for_function(STOP_AT_FIRST_WORD, timeout=WAIT)
     page.wait_for_selector(".said :text-is('stopped')", timeout=WAIT)
-    assert 0 < page.locator(".token").count() < 2000
+    assert 0 < page.locator("[data-run='1'] .token").count() < 2000
     assert form.get_by_role("button", name="Stop").is_disabled()
 
 
@@ -176,6 +176,20 @@ def paste_far_too_much(page: Any) -> None:
         page.wait_for_selector(f"[data-run='{number}'] .note:has-text('10,000 characters are read')", timeout=WAIT)
 
 
+def end_while_it_writes(page: Any, started: Started) -> None:
+    """Press Ctrl-C while two runs write, and check that the page says so at the next click."""
+    form = page.locator("form.written")
+    form.locator("textarea").fill("<i>Ma</i>")
+    form.locator("[name=tokens]").fill("2000")
+    form.get_by_role("button", name="Write").click()
+    for run in (1, 3):
+        page.wait_for_selector(f"[data-run='{run}'] .token", timeout=WAIT)
+    assert page.locator("[data-run='3'] .prompt").first.evaluate("e => e.textContent") == "<i>Ma</i>"
+    assert started.end() == (0, "")
+    form.get_by_role("button", name="Write").click()
+    page.wait_for_selector("text=The playground does not answer", timeout=WAIT)
+
+
 def nothing_left_the_machine(opened: Opened, started: Started) -> None:
     assert opened.errors == []
     assert {request.split("/")[2] for request in opened.foreign} == {started.address.split("/")[2]}
@@ -185,7 +199,7 @@ def nothing_left_the_machine(opened: Opened, started: Started) -> None:
 
 
 def test_a_person_tries_every_kind_of_run(start: Callable[..., Started], browser: Any) -> None:
-    started = start("stars", "shakespeare", "translation")
+    started = start("stars", "shakespeare", "translation", "names")
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+ shows .*task-stars, .*; press Ctrl-C to end\n", started.first_line)
     opened = open_address(browser, started.address)
     type_a_review(opened.page)
@@ -201,18 +215,4 @@ def test_a_person_tries_every_kind_of_run(start: Callable[..., Started], browser
     width = opened.page.evaluate("document.documentElement.scrollWidth")
     assert width <= 1200, "nothing is wider than the window"
     nothing_left_the_machine(opened, started)
-    assert started.end() == (0, "")
-
-
-def test_ctrl_c_ends_it_while_it_writes(start: Callable[..., Started], browser: Any) -> None:
-    started = start("shakespeare", "names")
-    page = open_address(browser, started.address).page
-    page.locator("form textarea").fill("<i>Ma</i>")
-    page.locator("[name=tokens]").fill("2000")
-    page.get_by_role("button", name="Write").click()
-    page.wait_for_selector("[data-run='0'] .token", timeout=WAIT)
-    page.wait_for_selector("[data-run='1'] .token", timeout=WAIT)
-    assert page.locator("[data-run='1'] .prompt").first.evaluate("e => e.textContent") == "<i>Ma</i>"
-    assert started.end() == (0, "")
-    page.get_by_role("button", name="Write").click()
-    page.wait_for_selector("text=The playground does not answer", timeout=WAIT)
+    end_while_it_writes(opened.page, started)

@@ -129,26 +129,6 @@ def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: 
     assert [path.name for path in scripts.folder.iterdir()] == ["in.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--input", "nowhere.csv"], "nowhere.csv"),
-        (["--input", "in.csv", "--text-column", "body"], "there is no column body; set --text-column to one of text"),
-        (["--input", "in.csv", "--output", "out.xls"], "out.xls"),
-        (["--text", "good", "--input", "in.csv"], "give either --text or --input"),
-        ([], "give either --text or --input"),
-    ],
-)
-def test_a_mistake_in_predict_is_one_line(
-    arguments: list[str], message: str, trained: Trained, scripts: Scripts
-) -> None:
-    (scripts.folder / "in.csv").write_text("text\ngood\n")
-    done = scripts.run("predict", str(trained("sentiment")), *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], caplog: pytest.LogCaptureFixture) -> None:
     run = firstlight.load(runs["sentiment"])
     long = " ".join(["good"] * 23)

@@ -194,16 +194,6 @@ def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
     ), finding
 
 
-def test_the_row_of_a_baseline_agrees_with_the_finding_above_it() -> None:
-    runs = [*group(BETTER, model="tiny"), replace(a_run(0.80, model="tfidf"), is_baseline=True)]
-    board = board_of(runs)
-    assert "the best group with several seeds is better than the baseline tfidf by 5.0 ± 1.3 points" in board.finding
-    verdict = board.verdicts[1]
-    assert verdict is not None
-    assert (verdict.word, verdict.value) == ("worse", pytest.approx(-0.05))
-    assert verdict.half_width == pytest.approx(0.013, abs=1e-3)
-
-
 @pytest.mark.parametrize("accuracy", [0.95, 0.5])
 def test_the_finding_has_the_interval_of_the_table_for_a_baseline(accuracy: float) -> None:
     """The table has more comparisons than the finding, so Holm's method widens its intervals more."""

@@ -15,8 +15,7 @@ from firstlight.classifier.options import ClassifierConfig
 from firstlight.errors import UserError
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit import checkpoint
-from firstlight.lit.checkpoint import METADATA, STAMP, read_checkpoint
-from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
+from firstlight.lit.checkpoint import METADATA, STAMP, WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO, read_checkpoint
 from firstlight.lit.networks import build_network
 from firstlight.lit.saved_networks import network_of_metadata
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -131,7 +130,7 @@ def assert_untouched(saved: Path, before: bytes) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("function", ["files.atomic.os.fsync", "lit.checkpoint_io.torch.save"])
+@pytest.mark.parametrize("function", ["files.atomic.os.fsync", "lit.checkpoint.torch.save"])
 def test_a_full_disk_or_ctrl_c_leaves_the_old_checkpoint_and_nothing_else(
     saved, checkpoint_io, monkeypatch, function: str, error: BaseException
 ) -> None:
@@ -168,7 +167,7 @@ def test_torchs_own_mistake_stays_its_own(saved, checkpoint_io, monkeypatch) -> 
     def broken(*_):
         raise RuntimeError("torch is confused")
 
-    monkeypatch.setattr("firstlight.lit.checkpoint_io.torch.save", broken)
+    monkeypatch.setattr("firstlight.lit.checkpoint.torch.save", broken)
     with pytest.raises(RuntimeError, match=r"^torch is confused$"):
         checkpoint_io.save_checkpoint(content(2.0), saved)
 

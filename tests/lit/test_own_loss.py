@@ -18,8 +18,7 @@ from firstlight.classifier.module import Classification
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.generator.module import Generation
-from firstlight.lit.distillation import Distillation
-from firstlight.lit.losses import classification_loss
+from firstlight.lit.losses import Distillation, classification_loss
 from firstlight.masked.data import MaskedReviewData
 from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.translator.module import Translation

@@ -12,15 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from torch.utils.data import DataLoader
 
 from firstlight.errors import UserError
-from firstlight.lit.schedules import (
-    constant,
-    cosine,
-    inverse_sqrt,
-    linear,
-    one_cycle,
-    total_steps,
-    warmup_stable_decay,
-)
+from firstlight.lit.schedules import constant, cosine, inverse_sqrt, linear, one_cycle, total_steps, warmup_stable_decay
 from stand_ins import trainer_of
 
 RATE = 0.7

@@ -15,7 +15,7 @@ from firstlight.callbacks import Accuracy, ReseedEveryStep, TrainingEvaluation
 from firstlight.data import CharacterData, ReviewData
 from firstlight.data.batches import TrainingBatches
 from firstlight.errors import UserError
-from firstlight.lab.explore.training import Line, curve_of
+from firstlight.lab.explore.training import curve_of
 from firstlight.lit import Classification, Generation, Training
 
 WORDS = ["awful", "weak", "fine", "good", "great"]
@@ -143,8 +143,7 @@ def test_it_needs_a_data_module(tmp_path: Path) -> None:
 
 def test_curves_show_the_evaluation_in_place_of_the_means_over_steps() -> None:
     history = pandas.DataFrame({"step": [4, 9], "train/loss": [3.0, 2.0], "train/eval_loss": [math.nan, 1.5]})
-    line = Line(history, "train", "training", "tab:blue")
-    drawn = curve_of(line, "loss")
+    drawn = curve_of(history, "train", "loss")
     assert drawn is not None
     assert (drawn.steps.tolist(), drawn.values.tolist()) == ([9], [1.5])
-    assert curve_of(line, "accuracy") is None
+    assert curve_of(history, "train", "accuracy") is None

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
-from firstlight.masked.filling import fill_in, with_words
 from firstlight.masked.masking import encode_masked
+from firstlight.masked.run import fill_in, with_words
 from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["it broke after one week", "it works after one year", "it broke after one year"]
@@ -80,8 +80,7 @@ def test_a_text_longer_than_the_context_is_cut_unless_a_mask_is_cut_off(tokenize
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [(["broke", "week"], "It broke, after one week"), (["##s", "year"], "Its, after one year")],
+    ("words", "expected"), [(["broke", "week"], "It broke, after one week"), (["##s", "year"], "Its, after one year")]
 )
 def test_a_piece_that_continues_a_word_is_joined_to_it(words: list[str], expected: str) -> None:
     assert with_words("It [MASK], after one [MASK]", words) == expected

@@ -75,18 +75,3 @@ def test_any_whole_number_is_a_seed_and_nothing_is_said_of_an_overflow() -> None
         warnings.simplefilter("error")
         found = {float(uniform(seed, 0, np.arange(1))[0]) for seed in (-1, 0, 1, 2**62, -(2**62))}
     assert len(found) == 5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mask_fraction": 0.0}, "data.mask_fraction=0.0 must lie between 0 and 1"),
-        ({"mask_fraction": 1.0}, "data.mask_fraction=1.0 must lie between 0 and 1"),
-        ({"mask_token_share": -0.1}, "data.mask_token_share=-0.1 must be at least 0 and at most 1"),
-        ({"random_token_share": 1.5}, "data.random_token_share=1.5 must be at least 0 and at most 1"),
-        ({"random_token_share": 0.3}, "data.mask_token_share=0.8 and data.random_token_share=0.3 together exceed 1;"),
-    ],
-)
-def test_shares_that_are_none_are_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        MaskedReviewOptions(**options)

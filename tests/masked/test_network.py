@@ -101,18 +101,6 @@ def test_a_classifier_has_the_same_weights_but_for_the_head(positions: Positions
     assert own == {"mask_vector", "head"}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"causal": True}, r"^model.causal=true hides the words after a \[MASK\], .*; set model.causal="),
-        ({"head_layer": True, "activation": "swiglu"}, "^model.head_layer=true has no gate for model.activ"),
-    ],
-)
-def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        MaskedConfig(**options)
-
-
 def test_the_layer_before_the_head_is_a_linear_layer_an_activation_and_a_norm() -> None:
     network = make_network(head_layer=True, activation="tanh", final_norm=True)
     token_ids, seen = random_texts([7, 3], width=7)[0], {}

@@ -81,13 +81,6 @@ def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_con
     assert_close(attended, expected)
 
 
-def test_without_an_output_projection_the_heads_are_concatenated_and_nothing_more() -> None:
-    attention = make_attention(output_projection=False)
-    projected = make_attention()  # the same seed, hence the same queries, keys and values
-    hidden = make_hidden(2, 7, 15)
-    assert_close(projected.output(attention(hidden)), projected(hidden))
-
-
 MASKS = {
     "none": None,
     "padding": masks.padding(torch.arange(7) < torch.tensor([[7], [3]])),

@@ -16,10 +16,7 @@ def test_a_padding_mask_lets_every_query_attend_to_the_real_tokens_only() -> Non
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.integers(0, 100), min_size=1, max_size=11),
-    st.lists(st.integers(0, 100), min_size=1, max_size=7),
-)
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=11), st.lists(st.integers(0, 100), min_size=1, max_size=7))
 def test_a_causal_mask_never_allows_the_future(queries: list[int], keys: list[int]) -> None:
     mask = masks.causal(torch.tensor(queries), torch.tensor(keys))
     assert mask.shape == (1, 1, len(queries), len(keys))

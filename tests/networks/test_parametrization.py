@@ -170,25 +170,6 @@ def test_activations_do_not_grow_with_the_width_after_some_steps(optimizer: str)
             assert standard[-1] > 2 * standard[0], (name, standard)
 
 
-OWN = {"_target_": "firstlight.generator.lstm.LSTM"}
-
-
-@pytest.mark.parametrize(
-    ("config_type", "options", "message"),
-    [
-        (TransformerConfig, {}, "model.parametrization=mup requires model.base_dim, such as"),
-        (TransformerConfig, {"base_dim": 32, "dim": 30, "num_heads": 3}, ".*num_heads=3; set model.base_head_dim,"),
-        (TransformerConfig, {"base_dim": 32, "scale_scores": False}, ".* requires model.scale_scores=true and"),
-        (GeneratorConfig, {"base_dim": 32, **OWN}, ".* requires .* no model._target_$"),
-        (ClassifierConfig, {"base_dim": 32, "architecture": "bag_of_words"}, ".*; set model.parametrization=standard"),
-    ],
-)
-def test_settings_without_a_meaning_are_refused(config_type: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        config_type(parametrization="mup", **options)
-    config_type(parametrization="standard", **options)  # which ignores the base width
-
-
 def test_a_fixed_size_of_the_feed_forward_layer_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     fixed = GeneratorConfig(dim=64, num_heads=2, parametrization="mup", base_dim=32, feed_forward_dim=128)
     build_network(fixed, vocab_size=11)

@@ -1,4 +1,4 @@
-"""Attention and its derivatives, computed by hand with small numbers, and the posts' formulas against autograd."""
+"""Attention, computed by hand with small numbers."""
 
 import math
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
 from firstlight.networks import masks
@@ -78,21 +77,3 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
     averages = torch.stack([tokens[:, : count + 1].mean(dim=1) for count in range(4)], dim=1)
     assert_close(attended, averages)
     assert_close(attention(tokens, is_causal=True), averages)
-
-
-# --- derivatives (posts 1 and 3) ---
-
-
-@pytest.mark.parametrize(
-    "mask",
-    [None, [True] * 7, [True, True, False, True, False, True, True], [False] * 5 + [True, False], [False] * 7],
-    ids=["no mask", "all", "some", "one", "none"],
-)
-def test_the_derivative_of_a_softmax_is_that_of_post_3_where_the_mask_allows_and_zero_elsewhere(
-    mask: list[bool] | None,
-) -> None:
-    scores, mask = random_tensor(7, seed=1), None if mask is None else torch.tensor(mask)
-    powers = scores.exp() * (1 if mask is None else mask)
-    weights = powers / powers.sum().clamp(min=1e-9)
-    expected = torch.diag(weights) - torch.outer(weights, weights)
-    assert_close(jacobian(lambda each: masks.masked_softmax(each, mask), scores), expected)

@@ -1,9 +1,11 @@
 """The settings of the posts, composed as in a run: sizes, and the options that determine a training."""
 
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
 import torch
+import yaml
 from omegaconf import OmegaConf
 from torch import nn
 from torch.testing import assert_close
@@ -83,79 +85,13 @@ def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(
 
 # --- options that determine a training ---
 
-ADAM = {
-    "optimizer._target_": "torch.optim.Adam",
-    "optimizer.weight_decay": 0.0,
-    "trainer.gradient_clip_val": None,
-}
-CONSTANT_RATE = ADAM | {
-    "dropout": 0.1,
-    "data.batch_size": 32,
-    "optimizer.lr": 1e-3,
-    "schedule._target_": "firstlight.lit.schedules.constant",
-    "schedule.warmup_steps": 0,
-    "epochs": 10,
-}
-STARS = CONSTANT_RATE | {
-    "seed": 2718,
-    "context_length": 50,
-    "tokenizer.min_document_frequency": 30,
-    "data.labels": "stars",
-    "model.first_position": 1,
-    "callbacks.training_evaluation._target_": "firstlight.callbacks.training_evaluation.TrainingEvaluation",
-}
-SHAKESPEARE = CONSTANT_RATE | {
-    "context_length": 64,
-    "tokenizer.unknown_symbol": "Ø",
-    "data.preparation": "plays",
-    "data.split": "sequential",
-    "data.validation_fraction": 0.05,
-    "data.test_fraction": 0.0,
-    "model.causal": True,
-}
-LAST_RUNG = ADAM | {
-    "dropout": 0.0,
-    "context_length": 32,
-    "data.separator": ".",
-    "data.split_seed": 42,
-    "data.validation_fraction": 0.1,
-    "data.test_fraction": 0.1,
-    "data.batch_size": 16,
-    "model.causal": True,
-    "optimizer.lr": 0.01,
-    "schedule._target_": "firstlight.lit.schedules.one_cycle",
-    "schedule.cycle_momentum": True,
-    "schedule.base_momentum": 0.85,
-    "schedule.max_momentum": 0.95,
-    "epochs": 30,
-}
-FIRST_RUNG = LAST_RUNG | {
-    "context_length": 10,
-    "data.batch_size": 1_000,
-    "optimizer.lr": 0.1,
-    "epochs": 5,
-}
-FIVE_LETTERS = LAST_RUNG | {"context_length": 5, "data.batch_size": 100}
+POSTS = yaml.safe_load(Path(__file__).with_name("posts.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("overrides", "settings"),
-    [
-        (["experiment=post/stars"], STARS),
-        (["experiment=post/stars_dim8"], STARS),
-        (["experiment=post/sentiment"], STARS | {"data.labels": "binary"}),
-        (["experiment=post/shakespeare"], SHAKESPEARE),
-        (["experiment=post/names"], LAST_RUNG),
-        (["experiment=post/names", "ladder=one_head"], FIRST_RUNG),
-        (["experiment=post/names", "ladder=raw_affinities"], FIRST_RUNG | {"model.scale_scores": False}),
-        (["experiment=post/names_five_letters"], FIVE_LETTERS),
-        (["experiment=post/names_lstm"], FIVE_LETTERS | {"model._target_": "firstlight.generator.lstm.LSTM"}),
-    ],
-    ids=" ".join,
-)
-def test_a_shipped_setting_is_that_of_its_post(overrides: list[str], settings: dict[str, object]) -> None:
-    plain = OmegaConf.create(OmegaConf.to_container(composed(*overrides), enum_to_str=True))
-    assert {key: OmegaConf.select(plain, key, throw_on_missing=True) for key in settings} == settings
+@pytest.mark.parametrize("typed", [typed for typed in POSTS if "=" in typed])
+def test_a_shipped_setting_is_that_of_its_post(typed: str) -> None:
+    plain = OmegaConf.create(OmegaConf.to_container(composed(*typed.split()), enum_to_str=True))
+    assert {key: OmegaConf.select(plain, key, throw_on_missing=True) for key in POSTS[typed]} == POSTS[typed]
 
 
 @pytest.mark.parametrize(

@@ -237,11 +237,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "endless step": (lines({"step": math.inf}), "incomplete", "history.jsonl:1 has no step"),
     "endless metric": (lines({"val/loss": 10**400}), "incomplete", "history.jsonl: a metric is not a number"),
     "word in history": (lines({"val/loss": "low"}), "incomplete", "history.jsonl: a metric is not a number"),
-    "overrides that are numbers": (
-        record(overrides=[1e308]),
-        "unreadable",
-        "overrides is '[1e+308]', of which",
-    ),
+    "overrides that are numbers": (record(overrides=[1e308]), "unreadable", "overrides is '[1e+308]', of which"),
     "cut matrix": (cut(CSV, 80), "incomplete", CSV),
     "matrix of words": (text(CSV, "true,predicted,count\na,a,many\n"), "incomplete", f"{CSV} is cut short or broken"),
     "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),

@@ -1,8 +1,10 @@
 """Jobs at the same time on one machine: each has its own GPU, or the sweep reports before its start why not."""
 
 import os
+import re
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,12 @@ import torch
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight.commands.job import stand_alone
 from firstlight.errors import Interrupted, RunError, UserError
-from firstlight.sweeps import launchers
-from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time
+from firstlight.sweeps import launchers, remote
+from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time, jobs_of_a_task
+from firstlight.sweeps.slurm import script
+from hydra_plugins.firstlight_launchers import SlurmJobsConfig
 from tests_support import Scripts
 
 
@@ -70,6 +75,51 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_jobs_that_cannot_share_gpus_are_refused(config: DictConfig, machine: None) -> None:
     with pytest.raises(UserError, match=r"^hydra.launcher.jobs_per_gpu=[04] must be at least 1, and above 1 it req"):
         check_gpus(config)
+
+
+def on_slurm(jobs_per_task: int = 1, **options: int | None) -> DictConfig:
+    config = sweep_config(None, launcher=launchers.SLURM)
+    given = {"jobs_per_task": jobs_per_task, "nodes": 1, "tasks_per_node": 1, "gpus_per_node": None} | options
+    config.hydra.launcher = OmegaConf.merge(SlurmJobsConfig, given)
+    return config
+
+
+def test_jobs_on_slurm_share_the_gpus_of_a_task() -> None:
+    config = on_slurm(gpus_per_node=2, jobs_per_gpu=4)
+    check_gpus(config)
+    assert jobs_of_a_task(config) == 8
+    assert jobs_of_a_task(on_slurm(gpus_per_node=2)) == 1  # which may use both
+    written = script(config.hydra.launcher, Path("/sweep/.slurm/0.json"), num_tasks=3, at_a_time=8)
+    for line in ("#SBATCH --array=0-2\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --gpus-per-node=2\n"):
+        assert line in written
+    assert "exec srun --cpus-per-task=1 --kill-on-bad-exit=0 " in written
+
+
+@pytest.mark.parametrize(
+    "options", [{"gpus_per_node": None}, {"gpus_per_node": 1, "nodes": 2}, {"gpus_per_node": 2, "tasks_per_node": 2}]
+)
+def test_jobs_on_slurm_that_cannot_share_gpus_are_refused(options: dict[str, int | None]) -> None:
+    with pytest.raises(UserError, match=r"^hydra.launcher.jobs_per_gpu=2 .*; set hydra.launcher.gpus_per_node to 1 or"):
+        check_gpus(on_slurm(jobs_per_gpu=2, **options))
+
+
+def test_a_process_of_a_shared_task_is_no_rank_and_has_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm = {"SLURM_PROCID": "3", "SLURM_LOCALID": "3", "SLURM_NTASKS": "4", "CUDA_VISIBLE_DEVICES": "0,GPU-7"}
+    with monkeypatch.context() as patch:
+        for name, value in slurm.items():
+            patch.setenv(name, value)
+        assert stand_alone() == 3
+        assert not slurm.keys() & os.environ.keys() - {"CUDA_VISIBLE_DEVICES"}
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-7"
+
+
+def test_another_version_of_a_worker_is_named_before_anything_else() -> None:
+    described = {"environment": "firstlight 0.1.0 on Python 3.9"}
+    assert re.fullmatch(
+        r"firstlight 0\.1\.0 on Python 3\.9 started the sweep, and \S+ has firstlight \S+ on Python 3\.\d+; "
+        "install the same versions on all machines",
+        remote.refusal(described) or "",
+    )
 
 
 def test_it_is_said_before_the_first_job(machine: None, scripts: Scripts, tiny_training: list[str]) -> None:
@@ -145,6 +195,22 @@ def test_a_killed_worker_loses_only_its_own_job() -> None:
     finally:
         launchers.end_workers()
     assert not launchers.IDLE
+
+
+def test_no_job_starts_after_a_failure_if_that_is_chosen() -> None:
+    killed = partial(exec, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    slow: Any = partial(finished_after, 2)
+    try:
+        results = launchers.run_in_workers([slow, killed, slow, slow], 2, stops=True)  # type: ignore[list-item]
+    finally:
+        launchers.end_workers()
+    assert [each.status for each in results] == [JobStatus.COMPLETED, *[JobStatus.FAILED] * 3]
+    assert [str(each._return_value) == remote.NOT_STARTED for each in results] == [False, False, True, True]
+
+
+def finished_after(seconds: float) -> JobReturn:
+    time.sleep(seconds)
+    return JobReturn(status=JobStatus.COMPLETED)
 
 
 def test_an_interrupted_job_ends_the_others() -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import signal
-import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +15,10 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages.journal._storage import JournalOperation
 
 from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
-from firstlight.runs import trials
 from firstlight.runs.trials import objectives_of, storage_of
 from firstlight.sweeps import search
 from firstlight.sweeps.study import Study, distribution, readable
@@ -56,6 +55,10 @@ def logs_of(folder: Path) -> list[str]:
 
 def folder_of(scripts: Scripts) -> Path:
     return scripts.folder / "logs" / "sweeps" / "mine"
+
+
+def study_in(scripts: Scripts) -> optuna.Study:
+    return optuna.load_study(storage=storage_of(folder_of(scripts) / "study.journal"), study_name=None)
 
 
 def values_of(record: dict[str, Any]) -> dict[str, str]:
@@ -112,6 +115,20 @@ def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, com
     assert f"best val/accuracy {best['value']:.4f} (optimizer.lr=" in said(done)
 
 
+def test_a_finished_search_asks_no_cluster(whole: Scripts, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")  # without Slurm
+    before = tried(whole)
+    on_slurm = [*command, "hydra/launcher=slurm"]
+    again = whole.run("train", *on_slurm, "hydra.sweeper.n_trials=3")
+    assert again.returncode == 0, again.stderr
+    for other in ("hydra.sweeper.n_trials=4", "sweep.name=new"):
+        more = whole.run("train", *on_slurm, other)
+        assert is_one_line(more), more.stderr
+        assert more.stderr.startswith("error: hydra/launcher=slurm: sinfo is not installed here")
+    assert tried(whole) == before
+    assert not (folder_of(whole).parent / "new").exists()
+
+
 @pytest.mark.slow  # 5 s; test_sweep.py interrupts and continues a sweep
 def test_a_killed_search_continues_as_if_it_had_not_been_killed(
     scripts: Scripts, command: list[str], whole: Scripts
@@ -145,17 +162,16 @@ def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(
     shutil.copytree(whole.folder, scripts.folder, dirs_exist_ok=True)
     before, logs = records(folder_of(scripts)), logs_of(folder_of(scripts))
     (folder_of(scripts) / "best.json").unlink()
-    with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study, study:
-        (trial,) = study.execute("SELECT trial_id FROM trials WHERE number = 2").fetchone()
-        study.execute("UPDATE trials SET state = 'RUNNING', datetime_complete = NULL WHERE trial_id = ?", (trial,))
-        study.execute("DELETE FROM trial_values WHERE trial_id = ?", (trial,))
+    path = folder_of(scripts) / "study.journal"
+    content = path.read_text()
+    told = content.rindex(f'{{"op_code":{JournalOperation.SET_TRIAL_STATE_VALUES:d},')
+    assert '"trial_id":2,"state":1,' in content[told:].splitlines()[0]
+    path.write_text(content[: told + 20])  # the computer crashed while it wrote the line
     done = scripts.run("train", *command, "hydra.sweeper.n_trials=3")
     assert done.returncode == 0, done.stderr
     assert logs_of(folder_of(scripts)) == logs, "no job runs again"
     assert records(folder_of(scripts)) == before
-    with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study:
-        told = study.execute("SELECT value FROM trial_values WHERE trial_id = ?", (trial,)).fetchall()
-    assert told == [(before["trial-0002"]["metrics"]["val/loss"],)]
+    assert study_in(scripts).trials[2].value == before["trial-0002"]["metrics"]["val/loss"]
     assert (folder_of(scripts) / "best.json").read_text() == (folder_of(whole) / "best.json").read_text()
 
 
@@ -180,34 +196,25 @@ def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continu
 
 
 def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
-    path, renamed = tmp_path / "study.db", tmp_path / "renamed.db"
-    optuna.create_study(storage=f"sqlite:///{path}", study_name="search").ask()
+    path = tmp_path / "study.journal"
+
+    def read() -> None:
+        optuna.create_study(storage=storage_of(path), study_name="search", load_if_exists=True)
+
+    read()
+    optuna.load_study(storage=storage_of(path), study_name="search").ask()
     with readable(path):
-        pass
+        read()
     whole = path.read_bytes()
-    renamed.write_bytes(whole)
-    with contextlib.closing(sqlite3.connect(renamed)) as study, study:
-        study.execute("ALTER TABLE studies RENAME COLUMN study_name TO study_nam_")
-    damages = (b"no database", whole[: len(whole) // 2], whole[:100] + bytes(3000) + whole[3100:], renamed.read_bytes())
-    for damaged in damages:
+    first, *_ = whole.splitlines(keepends=True)
+    for damaged in (b"no journal", first[:30] + b"\n" + whole, b"[" * 10_000 + b"\n" + whole, b"{}\n", whole + b"\0"):
         path.write_bytes(damaged)
-        message = r"^\S*study.db cannot be read \(.*\); move the folder of the search, or choose another sweep.name$"
+        message = (
+            r"^\S*study.journal cannot be read \(.*\); move the folder of the search, or choose another sweep.name$"
+        )
         with pytest.raises(UserError, match=message), readable(path):
-            optuna.create_study(storage=f"sqlite:///{path}", study_name="search", load_if_exists=True)
-
-
-@pytest.mark.parametrize("mode", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_study_that_another_process_uses_is_not_called_damaged(
-    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "study.db"
-    optuna.create_study(storage=f"sqlite:///{path}", study_name="search")
-    monkeypatch.setattr(trials, "SECONDS_FOR_OTHERS", 0.1)
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute(f"BEGIN {mode}")
-        with pytest.raises(UserError) as caught, readable(path):
-            optuna.create_study(storage=storage_of(path), study_name="search", load_if_exists=True)
-    assert str(caught.value) == f"{path}: another process uses the search; wait for it, or stop it"
+            read()
+        assert path.read_bytes() == damaged
 
 
 @pytest.mark.parametrize(
@@ -229,31 +236,10 @@ def test_another_search_under_the_same_name_is_refused(
     before = tried(whole)
     done = whole.run("train", *typed, "hydra.sweeper.n_trials=7")
     assert is_one_line(done), done.stderr
-    assert f"study.db is a search with {then}" in done.stderr
+    assert f"study.journal is a search with {then}" in done.stderr
     assert f"and this command has {now}" in done.stderr
     assert done.stderr.endswith("; choose another sweep.name\n")
     assert tried(whole) == before
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["optimizer.lr=0.01", "dropout=0.1"], "the search has no key to vary; give at least one key an interval"),
-        (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0 must be at least 1"),
-        (["dropout=interval(0.5, 0.1)"], "dropout=interval(0.5, 0.1): "),
-        (["optimizer.lr=tag(log, interval(0, 1))"], "optimizer.lr=tag(log, interval(0, 1)): "),
-        (["model.num_layers=range(3, 3)"], "model.num_layers=range(3, 3): this range is empty"),
-        (["optimized_metric=val/bleu"], "optimized_metric=val/bleu is not measured in validation"),
-        (["dropout=interval(-1, 0.1)"], "dropout=-1.0 must be at least 0 and below 1"),
-    ],
-)
-def test_a_search_that_cannot_run_is_reported_before_the_first_trial(
-    typed: list[str], message: str, scripts: Scripts, tiny_training: list[str]
-) -> None:
-    done = scripts.run("train", *tiny_training, "hparams_search=optuna", "sweep.name=mine", *typed)
-    assert is_one_line(done), done.stderr
-    assert message in done.stderr
-    assert not folder_of(scripts).exists()
 
 
 def test_a_dry_run_shows_the_space_and_makes_nothing(scripts: Scripts, command: list[str]) -> None:
@@ -283,11 +269,10 @@ def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[
     assert done.returncode == 0, done.stderr
     assert "3 jobs in logs/sweeps/mine, 2 at a time" in done.stdout.splitlines()
     assert "3 jobs: 3 finished, 0 failed, 0 to go" in said(done)
-    with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study:
-        query = "SELECT datetime_start, datetime_complete FROM trials ORDER BY number"
-        (first, first_end), (second, second_end), (third, _) = study.execute(query).fetchall()
-    assert max(first, second) < min(first_end, second_end), "two jobs at a time"
-    assert max(first_end, second_end) < third
+    first, second, third = study_in(scripts).trials
+    ends = first.datetime_complete, second.datetime_complete
+    assert max(first.datetime_start, second.datetime_start) < min(ends), "two jobs at a time"
+    assert max(ends) < third.datetime_start
     found = records(folder_of(scripts))
     assert len({values_of(record)["optimizer.lr"] for record in found.values()}) == 3
     for name in found:
@@ -340,10 +325,10 @@ def test_a_study_from_another_person_adds_nothing_to_the_command_line(values: di
     study.add_trial(optuna.create_trial(params=values, distributions=theirs, value=1.0))
     ours = {"dropout": FloatDistribution(0, 0.5), "model": CategoricalDistribution(["tiny", "small"])}
     found: Any = SimpleNamespace(
-        space=SimpleNamespace(distributions=ours), path=Path("study.db"), trials=study.get_trials
+        space=SimpleNamespace(distributions=ours), path=Path("study.journal"), trials=study.get_trials
     )
     with (
-        pytest.raises(UserError, match=r"study.db: trial 0 is not of this search \(.*\); move the file")
+        pytest.raises(UserError, match=r"study.journal: trial 0 is not of this search \(.*\); move the file")
         if is_refused
         else contextlib.nullcontext()
     ):
@@ -359,7 +344,7 @@ def test_a_pruned_trial_is_neither_failed_nor_ranked_and_does_not_run_again(
     quick += ["optimized_metric=val/loss", pruner, "+hydra.sweeper.pruner.upper=0"]
     done = scripts.run("train", *quick)
     assert done.returncode == 0, done.stderr
-    study = optuna.load_study(storage=f"sqlite:///{folder_of(scripts)}/study.db", study_name=None)
+    study = study_in(scripts)
     (trial,) = study.trials
     found = records(folder_of(scripts))
     record = found["trial-0000"]
@@ -395,7 +380,7 @@ def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training:
 
     again = scripts.run("train", *quick, several[0], "hydra.sweeper.n_trials=3")
     assert is_one_line(again)
-    assert "study.db is a search with hydra.sweeper.direction=[maximize,minimize], and this command" in again.stderr
+    assert "study.journal is a search with hydra.sweeper.direction=[maximize,minimize], and this" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -420,18 +405,3 @@ def test_objectives_that_cannot_be_searched_are_one_line(typed: list[str], messa
     config = SimpleNamespace(callbacks={}, module={"_target_": "mine.Module"})
     with pytest.raises(UserError, match=re.escape(message)):
         check_objectives(config, objectives_of(node))
-
-
-@pytest.mark.parametrize("typed", ["hydra/sweeper/pruner=median", "hydra.sweeper.objectives=[val/loss,parameters]"])
-def test_options_of_a_search_require_one(typed: str, scripts: Scripts, tiny_training: list[str]) -> None:
-    done = scripts.run("train", *tiny_training, typed)
-    assert is_one_line(done)
-    key = typed.partition("=")[0].replace("/", ".")
-    assert f"{key} requires a search; add hparams_search=optuna" in done.stderr
-
-
-def test_a_pruner_and_several_objectives_exclude_each_other(scripts: Scripts, tiny_training: list[str]) -> None:
-    both = ["hydra/sweeper/pruner=hyperband", "hydra.sweeper.objectives=[val/loss,parameters]"]
-    done = scripts.run("train", *tiny_training, "hparams_search=optuna", *both)
-    assert is_one_line(done)
-    assert "hydra/sweeper/pruner=HyperbandPruner: Optuna prunes searches with one objective" in done.stderr

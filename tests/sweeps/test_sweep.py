@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
-from firstlight.sweeps.jobs import Job, folder_name
+from firstlight.sweeps.jobs import Composer, Job, folder_name
 from firstlight.sweeps.progress import Progress, Row, best_of
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
@@ -92,6 +92,45 @@ def test_the_same_command_again_runs_nothing_again(two_tasks: tuple[Done, Script
     assert "4 jobs: 4 finished, 0 failed, 0 to go, best val/loss" in again.stdout + again.stderr
 
 
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [({}, ["seed-1"]), ({"overrides": ["seed=2", "dropout=0.2"]}, ["seed-1", "seed-2"])],
+    ids=["as it ended", "other overrides"],
+)
+def test_an_ended_job_is_composed_again_only_if_its_record_is_not_like_that_of_the_first(
+    changed: dict[str, Any], expected: list[str], finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed, job, folder = [], Composer.job, RunFolder(sweep_folder(scripts) / "seed-2")
+    folder.write(folder.read() | changed)
+
+    def count(composer: Composer, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
+        composed.append(subdir)
+        return job(composer, overrides, varied, subdir)
+
+    monkeypatch.setattr(Composer, "job", count)
+    monkeypatch.setattr(progress, "MOST_ROWS", 1)
+    done = scripts.run("train", *finished)
+    assert done.returncode == 0, done.stderr
+    assert composed == expected
+    assert done.stdout.splitlines()[0].endswith(", nothing to do")
+    assert "and 1 more" in done.stdout.splitlines()
+
+
+def test_a_finished_sweep_asks_no_cluster(
+    finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # without Slurm
+    before = contents(sweep_folder(scripts))
+    three = [each.replace("seed=1,2", "seed=1,2,3") for each in finished]
+    more = scripts.run("train", *three, "hydra/launcher=slurm")
+    assert (more.returncode, more.stderr.count("\n")) == (2, 1)
+    assert more.stderr.startswith("error: hydra/launcher=slurm: sinfo is not installed here")
+    assert contents(sweep_folder(scripts)) == before
+    again = scripts.run("train", *finished, "hydra/launcher=slurm")
+    assert again.returncode == 0, again.stderr
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in again.stdout + again.stderr
+
+
 def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "optimizer.lr=1e30,1e-2", "trainer.max_steps=9", "logger=none"]
     done = scripts.run("train", *grid)
@@ -106,6 +145,16 @@ def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts
     assert scripts.run("train", *grid).returncode == 1  # the failed job runs and fails again
     after = records(sweep_folder(scripts))
     assert {name: after[name] for name in finished} == finished
+
+
+def test_no_job_starts_after_one_has_failed_if_that_is_chosen(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-2,1e30,1e-3", "trainer.max_steps=9", "logger=none"]
+    done = scripts.run("train", *grid, "sweep.stop_at_first_failure=true")
+    assert done.returncode == 1
+    assert "3 jobs: 1 finished, 1 failed, 1 to go" in done.stdout + done.stderr
+    assert "1 of 3 jobs failed, the first in" in done.stderr.splitlines()[-1]
+    assert [record["status"] for record in records(sweep_folder(scripts)).values()] == ["finished", "failed"]
+    assert "2 finished, 1 failed, 0 to go" in scripts.run("train", *grid).stdout  # of the same sweep
 
 
 def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -124,43 +173,6 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     assert single.returncode == 0, single.stderr
     assert f"{counts[0]:,}" in single.stdout
     assert not (scripts.folder / "logs" / "sentiment").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("model.num_heads=2,3",), "model.num_heads=3: model.dim=16 is not divisible by model.num_heads=3"),
-        (("seed=1,1",), "seed=1, seed=1: two jobs of the sweep are the same; remove one value"),
-        (("seed=1,2,01",), "seed=1, seed=01: two jobs of the sweep are the same; remove one value"),
-        (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
-        (("trainer.devices=-1", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
-        (("trainer.num_nodes=2", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
-        (("dropout=interval(0,1)",), "a grid requires lists"),
-        (
-            ("optimized_metric=val/bleu", "seed=1,2"),
-            "seed=1: optimized_metric=val/bleu is not measured in validation, by which runs are compared; "
-            "did you mean optimized_metric=val/loss? There are val/accuracy, val/loss, val/macro_f1",
-        ),
-    ],
-)
-def test_a_job_that_cannot_run_is_reported_before_the_first_job(
-    arguments: tuple[str, ...], message: str, scripts: Scripts, tiny_training: list[str]
-) -> None:
-    done = scripts.run("train", "-m", *tiny_training, *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not list((scripts.folder / "logs").glob("sweeps/*/*"))
-
-
-@pytest.mark.parametrize("name", ["../../x", "..", ".", "/x", "a/../../x", "a//b"])
-def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, tmp_path: Path) -> None:
-    done = scripts.run("train", "-m", "seed=1,2", f"sweep.name={name}", "paths.log_dir=own/logs", "dry_run=true")
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"error: sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths\n"
-    )
-    assert not list(tmp_path.rglob("*x*"))
 
 
 @pytest.mark.parametrize(
@@ -390,7 +402,7 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
 
 def jobs_in(folder: Path, *names: str) -> list[Job]:
     config = OmegaConf.create({"optimized_metric": "val/accuracy", "optimized_mode": "auto"})
-    return [Job((), (name,), RunFolder(folder / name), config) for name in names]
+    return [Job((), (name,), RunFolder(folder / name), lambda: config) for name in names]
 
 
 def lines_of(watch: Progress, width: int = 150, height: int = 24) -> list[str]:
@@ -422,6 +434,19 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
     with jobs[3].folder.locked():
         assert rows_of(watch)[3] == ["killed", "running", "34", "0.9286", "3 s"]
     assert rows_of(watch)[3] == ["killed", "interrupted", "34", "0.9286", "3 s"], "killed again, in this sweep"
+
+
+def test_the_table_shows_which_task_of_slurm_has_a_job(tmp_path: Path) -> None:
+    make_run(tmp_path, "stopped", status="interrupted")
+    (tmp_path / ".slurm").mkdir()
+    states = {"later": ["7_0", "PENDING", ""], "stopped": ["7_1", "PENDING", ""], "lost": ["7_2", "RUNNING", "node2"]}
+    (tmp_path / ".slurm" / "states.json").write_text(json.dumps(states))
+    watch = Progress(tmp_path, jobs_in(tmp_path, "later", "stopped", "lost"), 3, {})
+    assert [row[1] for row in rows_of(watch)] == [
+        "pending  (Slurm 7_0)",
+        "requeued  (Slurm 7_1)",
+        "waiting  node2 (Slurm 7_2)",
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -457,7 +482,7 @@ def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) ->
     done = [
         Row(
             "finished",
-            Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), config),
+            Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), lambda: config),
             {"task": "t", "metrics": {"val/loss": value}},
         )
         for setting, each in values.items()

@@ -21,13 +21,7 @@ from firstlight.text.text_tokenizers import (
     decode,
     first_id,
 )
-from firstlight.text.tokenizers import (
-    PAD_ID,
-    UNKNOWN_ID,
-    Tokenizer,
-    train_subword_tokenizer,
-    train_word_tokenizer,
-)
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = ["the cat sat on the mat\n", "the naïve café — 日本語 𝕏\n", "the cats’ hats\n"] * 7
 SIZE = 293

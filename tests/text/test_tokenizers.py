@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from firstlight.errors import UserError
 from firstlight.text.normalize import simplify
-from firstlight.text.tokenizers import (
-    PAD,
-    UNK,
-    Tokenizer,
-    train_subword_tokenizer,
-    train_word_tokenizer,
-)
+from firstlight.text.tokenizers import PAD, UNK, Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
 TEXTS = [
     "The coffee is good, good, good!",

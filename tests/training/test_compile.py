@@ -47,10 +47,7 @@ def metrics_of(folder: Path) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("task", "dynamic"),
-    [
-        ("sentiment", True),
-        pytest.param("names", False, marks=pytest.mark.slow),
-    ],  # 1.3 s for another option
+    [("sentiment", True), pytest.param("names", False, marks=pytest.mark.slow)],  # 1.3 s for another option
 )
 def test_a_network_is_compiled_in_place_where_it_is_wanted(
     task: str, dynamic: bool, scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,24 @@ def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_start
     assert done.stdout.count("planned") == 2
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["hydra.launcher.nodes=2"], "seed=1: hydra.launcher.nodes=2 must equal trainer.num_nodes=1"),
+        (["hydra.launcher.tasks_per_node=2"], "seed=1: hydra.launcher.tasks_per_node=2 must equal trainer.devices=1"),
+        (["trainer=ddp", "trainer.devices=2"], "seed=1: hydra.launcher.tasks_per_node=1 must equal trainer.devices=2"),
+    ],
+)
+def test_slurm_starts_as_many_processes_as_a_training_has(
+    scripts: Scripts, tiny_training: list[str], overrides: list[str], message: str
+) -> None:
+    sweep = ["-m", *tiny_training[:-1], "hydra/launcher=slurm", "seed=1,2", "dry_run=true"]
+    done = scripts.run("train", *sweep, *overrides)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {message}")
+    assert scripts.run("train", *sweep, "trainer=ddp", "hydra.launcher.tasks_per_node=4").returncode == 0
+
+
 def test_several_machines_may_train_together() -> None:
     overrides = ["trainer=ddp", "trainer.num_nodes=2", "trainer.precision=bf16-mixed"]
     overrides += ["trainer.accumulate_grad_batches=2", "task=names"]
@@ -122,8 +140,7 @@ def test_two_processes_translate_as_one_does_with_twice_the_batch(scripts: Scrip
     one = scripts.run_alone("train", *common, "data.batch_tokens=48", "hydra.run.dir=one")
     assert one.returncode == 0, one.stderr
     two = scripts.run_alone(
-        *("train", *common, "data.batch_tokens=24", "hydra.run.dir=two"),
-        *("trainer.devices=2", "trainer.strategy=ddp"),
+        *("train", *common, "data.batch_tokens=24", "hydra.run.dir=two"), *("trainer.devices=2", "trainer.strategy=ddp")
     )
     assert two.returncode == 0, two.stderr
     records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]

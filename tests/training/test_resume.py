@@ -168,10 +168,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
 
 @pytest.mark.parametrize(
     ("changes", "key"),
-    [
-        (["trainer.max_epochs=20"], "trainer.max_steps=4"),
-        (["trainer.max_steps=3"], "trainer.max_steps=3"),
-    ],
+    [(["trainer.max_epochs=20"], "trainer.max_steps=4"), (["trainer.max_steps=3"], "trainer.max_steps=3")],
 )
 def test_a_finished_run_without_a_step_left_is_refused_with_the_limit(
     changes: list[str], key: str, scripts: Scripts, begun: Path
@@ -220,12 +217,6 @@ def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path
         assert done.returncode == 2
         assert f"{change.partition('=')[0]}={change.partition('=')[2]} differs from the" in done.stderr
     assert contents(begun) == before
-
-
-def test_resume_and_a_sweep_exclude_each_other(scripts: Scripts) -> None:
-    done = scripts.run("train", "-m", "resume=auto", "seed=1,2")
-    assert done.returncode == 2
-    assert "resume=auto resumes one run, and -m starts several" in done.stderr
 
 
 def test_changed_data_is_refused(scripts: Scripts, begun: Path) -> None:

@@ -70,10 +70,7 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
 def test_ctrl_c_leaves_no_part_of_the_bar_and_no_color_is_obeyed(scripts: Scripts, tiny_training: list[str]) -> None:
     training = [*tiny_training, "threads=1", "trainer.max_epochs=1000", "logger=none", "callbacks.early_stopping=null"]
     done = scripts.run_in_terminal(
-        *("train", *training),
-        columns=80,
-        environ={"NO_COLOR": "1"},
-        interrupt=lambda shown: b"epoch 3/1000" in shown,
+        *("train", *training), columns=80, environ={"NO_COLOR": "1"}, interrupt=lambda shown: b"epoch 3/1000" in shown
     )
     assert done.returncode == 130
     assert "^C" in done.stdout

@@ -314,29 +314,6 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
 
 # --- mistakes ---
 
-ONE_LINE = {
-    "task=shakespeare vectors=cooccurrence": (
-        "vectors=cooccurrence requires tokenizer=word, not tokenizer=char; set vectors="
-    ),
-    "vectors=file": "vectors=file requires a file; set vectors.path",
-    "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",
-    "vectors=cooccurrence vectors.path=v.txt": "vectors=cooccurrence reads no file; set vectors=file, or remove",
-    "vectors.trained=false": "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence",
-    "vectors=cooccurrence vectors.std=0": "vectors.std=0.0 must be a finite number above 0, or null",
-    "vectors=cooccurrence vectors.window=0": "vectors.window=0 must be at least 1, for the words next to each other",
-    "model=logistic vectors=cooccurrence": "vectors=cooccurrence: model=logistic has a weight for each word",
-}
-
-
-@pytest.mark.parametrize("argument", ONE_LINE)
-def test_vectors_that_cannot_be_are_one_line_before_anything_is_read(argument: str, scripts: Scripts) -> None:
-    done = scripts.run("train", *argument.split())
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"error: {ONE_LINE[argument]}")
-    assert done.stderr.count("\n") == 1
-    assert not (scripts.folder / "logs").exists()
-
 
 @pytest.fixture(scope="module")
 def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -348,10 +325,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("lines", "message"),
     [
         ("good 1 2\nbad 3 4\n", "v.txt has vectors of 2 numbers, but model.dim=6; set model.dim=2"),
-        (
-            "good 1 2 3 4 5 6\nbad 1 2 3 4 5\n",
-            "v.txt:2: the line must have a word and 6 numbers",
-        ),
+        ("good 1 2 3 4 5 6\nbad 1 2 3 4 5\n", "v.txt:2: the line must have a word and 6 numbers"),
         ("good 1 2 3 4 5 6\nbad 1 2 x 4 5 6\n", "v.txt:2: "),
         ("xyzzy 1 2 3 4 5 6\n", "vectors=file: none of the "),
         ("", "v.txt:1: the file is empty; name a text file of GloVe or word2vec"),

@@ -7,7 +7,7 @@ from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import ParallelFiles, check_pair_path, find_pairs
 
 ENGLISH = ["A dog runs.", "Two men, sitting.", "The girl sings."]

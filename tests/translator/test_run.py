@@ -336,27 +336,11 @@ def test_a_mistake_in_evaluate_is_one_line(
 # --- mistakes ---
 
 
-MISTAKES = {
-    "model.share_embeddings=true data.shared_vocabulary=false": "requires data.shared_vocabulary=true",
-    "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",
-    "context_length=1": "context_length=1 must be at least 2, for one word and the end",
-    "data.path=no/where/at_all": "the file or folder does not exist, nor do no/where/at_all.en and no/where/at_all.de",
-    "callbacks.translations.beam_size=0": "beam_size=0 must be at least 1",
-}
-
-
-@pytest.mark.parametrize("arguments", MISTAKES)
-def test_a_mistake_in_the_configuration_is_one_line(arguments: str, translator: Trained, scripts: Scripts) -> None:
-    path = [] if "path" in arguments else [f"data.path={translator.data}"]
-    done = scripts.run("train", "task=translation", *path, *arguments.split())
-    assert_one_line(done, MISTAKES[arguments])
-
-
 def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tmp_path: Path, scripts: Scripts) -> None:
     run = shutil.copytree(translator.run, tmp_path / "run")
     pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
     path = tmp_path / "pairs.csv"
     write_rows(path, pairs)
-    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "norms")
+    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "curves")
     assert done.returncode == 0, done.stderr
-    assert {"pair_lengths.png", "norms.png"} <= {file.name for file in (run / "figures").iterdir()}
+    assert {"pair_lengths.png", "curves.png"} <= {file.name for file in (run / "figures").iterdir()}

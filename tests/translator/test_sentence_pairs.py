@@ -11,7 +11,7 @@ from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.translator import sentence_pairs
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 
@@ -161,20 +161,7 @@ def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, s
     assert pairs_of(encoded, "test") == [expected] * 3
 
 
-# --- splits that the source does not have ---
-
-
 # --- the cache ---
-
-
-def test_what_is_in_the_cache_is_not_read_again(write, folder):
-    write(train=rows(23))
-    source, options = source_and_options(folder, shared_vocabulary=False)
-    first = encode_pairs(source, options)
-    (folder / "train.jsonl").unlink()
-    again = encode_pairs(source, options)
-    assert np.array_equal(again.places, first.places)
-    assert pairs_of(again, "train") == pairs_of(first, "train") != []
 
 
 TOKENIZER = SentenceTokenizer.train(["the Wort"], EVERY_WORD)

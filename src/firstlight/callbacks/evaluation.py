@@ -14,7 +14,7 @@ from firstlight.lit.running_mean import is_logging_step, log_training
 
 log = logging.getLogger(__name__)
 
-STAGES = ("val", "test")
+SPLITS = {"val": "validation", "test": "test"}  # by the names of Lightning's stages
 TO_RETURN = {
     "probabilities": "the logits, (batch, classes), or {'logits': logits}",
     "predicted": "the logits, (batch, length, classes), or {'logits': logits}",
@@ -141,14 +141,14 @@ class MetricCallback(EvaluationCallback):
     def finish(self, trainer: Trainer, pl_module: Any, stage: str, value: Any) -> None:
         """Log the value of the metric over all processes."""
         for name, number in self.named(value).items():
-            pl_module.log(f"{stage}/{name}", number)
+            pl_module.log(f"{stage}/{name}", number, sync_dist=True)  # all processes agree
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self._begin(self.new_metric(trainer, pl_module), trainer)
 
     def _begin(self, metric: Metric | MetricCollection | None, trainer: Trainer) -> None:
         device = trainer.strategy.root_device
-        self.metrics = {} if metric is None else {stage: metric.clone().to(device) for stage in STAGES}
+        self.metrics = {} if metric is None else {stage: metric.clone().to(device) for stage in SPLITS}
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         if not self.metrics:

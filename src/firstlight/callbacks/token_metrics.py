@@ -1,5 +1,6 @@
-"""Metrics of generators: perplexity, bits per character, accuracy, and the loss of the last position."""
+"""Metrics of tokens: perplexity, accuracy and the loss of the last position, in a training and outside of one."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -9,7 +10,8 @@ from torchmetrics import Metric
 
 from firstlight.callbacks.evaluation import MetricCallback, StepOutputs, training_outputs
 from firstlight.callbacks.publish import data_if_any, data_of
-from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.losses import token_losses
+from firstlight.lit.running_mean import MeanCallback, is_logging_step, log_training
 
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 
@@ -44,7 +46,7 @@ class TokenMetric(MetricCallback):
             super().finish(trainer, pl_module, stage, value)
 
 
-class Perplexity(TokenMetric):
+class Perplexity(MeanCallback, TokenMetric):
     """Log the perplexity, which is e to the power of the mean loss per token.
 
     It logs `train/perplexity`, `val/perplexity` and `test/perplexity` of generators and translators. It works with a
@@ -73,9 +75,6 @@ class Perplexity(TokenMetric):
         True
     """
 
-    def __init__(self) -> None:
-        self.training = RunningMean()
-
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         num_targets = outputs["num_targets"]
         if "token_losses" in outputs or "logits" in outputs:
@@ -91,15 +90,9 @@ class Perplexity(TokenMetric):
             return  # training_step has returned None, and Lightning skips the batch
         found = StepOutputs(self, "training_step", outputs, batch)
         loss = found["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
-        self.training.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
+        self.mean.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.load_state_dict(state_dict)
+            log_training(trainer, pl_module, {"train/perplexity": self.mean.take().exp()})
 
 
 class TokenAccuracy(TokenMetric):
@@ -179,3 +172,35 @@ class LastPosition(TokenMetric):
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"last_position_loss": value}
+
+
+@torch.inference_mode()
+def measure_tokens(
+    run: Any,
+    batches: Iterable[Any],
+    metrics: Iterable[TokenMetric] | None = None,
+    logits_of: Callable[[Any], Tensor] | None = None,
+) -> dict[str, float]:
+    """Return the loss of all batches in nats per token, and the value of each metric, in double precision.
+
+    metrics: by default those of each training; metrics without a value are omitted, such as the loss of the last
+    position without a complete window. logits_of: function that returns the logits of a batch, (…, vocab_size), for its
+    targets, (…); by default those of the network for the inputs of the batch.
+    """
+    metrics = [metric() for metric in run.metric_callbacks] if metrics is None else metrics
+    loss, ratios = Ratio(torch.float64), {metric: Ratio(torch.float64) for metric in metrics}
+    for batch in batches:
+        logits = run.network(*batch.inputs) if logits_of is None else logits_of(batch)
+        outputs = {
+            "token_losses": token_losses(logits, batch.targets).double(),
+            "predicted": logits.argmax(dim=-1),
+            "targets": batch.targets,
+            "num_targets": batch.num_targets,
+        }
+        loss.update(outputs["token_losses"].sum(), batch.num_targets)
+        for metric, ratio in ratios.items():
+            metric.add(ratio, outputs, batch)
+    values = {"loss": loss.compute()}
+    for metric, ratio in ratios.items():
+        values |= metric.named(ratio.compute()) if ratio.count else {}
+    return {name: float(value) for name, value in values.items()}

@@ -10,12 +10,11 @@ from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.evaluation import EvaluationCallback
+from firstlight.callbacks.evaluation import SPLITS, EvaluationCallback
 from firstlight.data.tables import IGNORED
 from firstlight.runs.predictions import Predictions, key_of, write_predictions
 
 PIECE = 256  # predictions in a unit of a long text, whatever the context is
-FILES = {"val": "validation.npz", "test": "test.npz"}
 
 
 class WritePredictions(EvaluationCallback):
@@ -47,7 +46,7 @@ class WritePredictions(EvaluationCallback):
         parts, self.parts = self.parts, []
         if parts:
             found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
-            write_predictions(self.folder / FILES[stage], predictions_of(found))
+            write_predictions(self.folder / f"{SPLITS[stage]}.npz", predictions_of(found))
 
 
 def of_classes(rows: Tensor, shares: Tensor, targets: Tensor) -> dict[str, Tensor]:

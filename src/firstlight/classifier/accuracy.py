@@ -11,7 +11,7 @@ from firstlight.callbacks.evaluation import MetricCallback, training_outputs
 from firstlight.callbacks.publish import data_if_any
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.running_mean import MeanCallback, is_logging_step, log_training
 
 
 class ClassMetric(MetricCallback):
@@ -44,7 +44,7 @@ class ClassMetric(MetricCallback):
         metric.update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
 
 
-class Accuracy(ClassMetric):
+class Accuracy(MeanCallback, ClassMetric):
     """Log the accuracy and the macro F1 score of a classifier.
 
     In validation it logs `val/accuracy`, `val/macro_f1` and, for ordered classes such as stars,
@@ -72,9 +72,6 @@ class Accuracy(ClassMetric):
         ['val/accuracy', 'val/loss', 'val/macro_f1']
     """
 
-    def __init__(self) -> None:
-        self.training = RunningMean()
-
     def metric_of(self, class_names: list[str], *, are_ordered: bool) -> MetricCollection:
         return classification_metrics(len(class_names), are_ordered=are_ordered)
 
@@ -87,15 +84,9 @@ class Accuracy(ClassMetric):
             return
         logits, targets = found["logits"], found["targets"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
-        self.training.add((predicted == targets).sum(), len(targets))
+        self.mean.add((predicted == targets).sum(), len(targets))
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.load_state_dict(state_dict)
+            log_training(trainer, pl_module, {"train/accuracy": self.mean.take()})
 
 
 def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:

@@ -10,11 +10,12 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from firstlight.callbacks.evaluation import SPLITS
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
-from firstlight.kind.baseline import SPLITS, Fitted, best_of, say_choice
+from firstlight.kind.baseline import Fitted, best_of, say_choice
 from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say

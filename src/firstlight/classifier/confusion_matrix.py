@@ -15,12 +15,11 @@ from torch import Tensor
 from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
+from firstlight.callbacks.evaluation import SPLITS
 from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
 from firstlight.classifier.accuracy import ClassMetric
 from firstlight.console import terminal
 from firstlight.files.row_writer import write_rows
-
-NAMES = {"val": "validation", "test": "test"}
 
 
 class ConfusionMatrix(ClassMetric):
@@ -68,7 +67,7 @@ class ConfusionMatrix(ClassMetric):
         if is_final or any(shows_media(logger) for logger in trainer.loggers):
             self._draw(stage, counts, trainer, is_final)
         if is_final and len(self.class_names) <= self.most_printed:
-            print_counts(counts, self.class_names, f"Confusion matrix, {NAMES[stage]}")
+            print_counts(counts, self.class_names, f"Confusion matrix, {SPLITS[stage]}")
 
     def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
         # matplotlib is imported only if a figure is drawn
@@ -76,7 +75,7 @@ class ConfusionMatrix(ClassMetric):
         from firstlight.figures.style import mark_sample
 
         figure = plot_confusion_matrix(
-            counts, self.class_names, title=f"Confusion matrix, {NAMES[stage]}, step {trainer.global_step}"
+            counts, self.class_names, title=f"Confusion matrix, {SPLITS[stage]}, step {trainer.global_step}"
         )
         if is_sample(trainer):
             mark_sample(figure)
@@ -87,8 +86,8 @@ class ConfusionMatrix(ClassMetric):
             if isinstance(logger, WandbLogger):
                 log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
         if is_final:
-            save(figure, self.folder / f"{NAMES[stage]}.png")
-            write_rows(self.folder / f"{NAMES[stage]}.csv", rows)
+            save(figure, self.folder / f"{SPLITS[stage]}.png")
+            write_rows(self.folder / f"{SPLITS[stage]}.csv", rows)
 
     def _wandb_chart(self, counts: np.ndarray, stage: str) -> Any:
         """Return W&B's interactive chart, which requires a list of all examples."""
@@ -99,7 +98,7 @@ class ConfusionMatrix(ClassMetric):
             y_true=np.repeat(true.ravel(), counts.ravel()).tolist(),
             preds=np.repeat(predicted.ravel(), counts.ravel()).tolist(),
             class_names=self.class_names,
-            title=f"Confusion matrix, {NAMES[stage]}",
+            title=f"Confusion matrix, {SPLITS[stage]}",
         )
 
 

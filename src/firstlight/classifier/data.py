@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.classifier.pair_rows import fitted
 from firstlight.data.arguments import takes
 from firstlight.data.batches import (
     EvaluationBatches,
@@ -22,7 +21,7 @@ from firstlight.data.batches import (
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
+from firstlight.data.options import SHORTEST_PAIR, Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
@@ -31,9 +30,11 @@ from firstlight.errors import UserError
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
+from firstlight.text.tokenizers import DELIMITER_ID, PAIR_MARKS, Text, Tokenizer, special_tokens
 
 log = logging.getLogger(__name__)
+
+NUM_MARKS = len(PAIR_MARKS)  # [START] before the first text, [DELIMITER] between the texts, [EXTRACT] at the end
 
 
 @takes(ReviewOptions)
@@ -300,3 +301,40 @@ def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object)
     except ValueError as error:
         problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
         raise UserError(f"{place}: {problem}; {TRAIN_AGAIN}") from error
+
+
+def fitted(ids: RaggedIds, tokenizer: Tokenizer, context_length: int, truncation: Truncation) -> RaggedIds:
+    """Return encoded texts of which the pairs fit the context. Single texts are returned unchanged.
+
+    Tokens are removed from the longer text of a pair until both fit. If both are longer than half of the context, each
+    keeps a half, and the first one an odd token. truncation: the tokens of a text that are kept.
+    """
+    if not tokenizer.reads_pairs or not len(ids) or int(ids.lengths.max()) <= context_length:
+        return ids
+    places = kept_places(ids, context_length, truncation)
+    starts = np.repeat(ids.offsets[:-1], places.lengths)
+    return RaggedIds(ids.ids[starts + places.ids], places.offsets)
+
+
+def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> RaggedIds:
+    """Return the places, counted from 0 in each row, of the tokens of pairs that are kept in the context.
+
+    ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT].
+    """
+    if context_length < SHORTEST_PAIR:
+        raise UserError(f"context_length={context_length} is too short for pairs of texts; use {SHORTEST_PAIR} or more")
+    rows = np.repeat(np.arange(len(ids)), ids.lengths)  # (tokens,), the row of each token
+    is_delimiter = ids.ids == DELIMITER_ID
+    assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"
+    delimiters = np.flatnonzero(is_delimiter) - ids.offsets[:-1]  # (rows,)
+    first, second = delimiters - 1, ids.lengths - delimiters - 2  # (rows,), the tokens of each text
+    budget = context_length - NUM_MARKS
+    keep_first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
+    keep_second = np.minimum(second, budget - keep_first)
+    places = np.arange(len(ids.ids)) - ids.offsets[rows]
+    is_kept = np.ones(len(ids.ids), dtype=bool)
+    for begins, lengths, kept in ((1, first, keep_first), (delimiters + 1, second, keep_second)):
+        cuts = begins + truncation.tokens_of_head(kept)  # (rows,), the first token that is left out
+        is_kept &= (places < cuts[rows]) | (places >= (cuts + lengths - kept)[rows])
+    offsets = np.concatenate([[0], np.cumsum(keep_first + keep_second + NUM_MARKS)])
+    return RaggedIds(places[is_kept], offsets)

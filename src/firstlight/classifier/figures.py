@@ -1,16 +1,13 @@
 """Figures of the predictions of a classifier on the validation split, and of their explanations."""
 
-import numpy as np
-
 from firstlight.classifier import evaluation, insight
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.labels import STARS
-from firstlight.figures import Mistake, calibration_bins, plot_calibration_curve, plot_colored_words, plot_mistakes
+from firstlight.figures import calibration_bins, plot_calibration_curve, plot_colored_words
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import SPLIT
 from firstlight.kind.subject import Subject
 
-MOST_MISTAKES = 10
 MOST_WORDS = 300  # words in the figure of a text
 
 
@@ -36,23 +33,6 @@ def calibration(subject: Subject) -> Drawn:
     judged = judged_of(subject).with_targets()
     bins = calibration_bins(judged.probabilities, judged.targets)
     return Drawn(plot_calibration_curve(bins, title=f"Calibration, {SPLIT}"))
-
-
-def mistakes(subject: Subject) -> Drawn:
-    """Return the figure of the most confident wrong predictions."""
-    judged, data = judged_of(subject).with_targets(), subject.data
-    wrong = judged.mistakes()
-    if not len(wrong.rows):
-        raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
-    surest = wrong.at(np.arange(min(len(wrong.rows), MOST_MISTAKES)))
-    texts = data.source.texts(data.options.text_columns, surest.rows.tolist())
-    names, targets, predicted = data.class_names, surest.targets, surest.predicted
-    rows = [
-        Mistake(text, names[targets[i]], names[predicted[i]], float(surest.probabilities[i].max()))
-        for i, text in enumerate(texts)
-    ]
-    title = f"The {len(rows)} most confident of {len(wrong.rows):,} mistakes, {SPLIT}"
-    return Drawn(plot_mistakes(rows, title=title))
 
 
 def attributions(subject: Subject) -> Drawn:

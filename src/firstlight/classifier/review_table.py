@@ -10,14 +10,13 @@ from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.evaluation import EvaluationCallback
+from firstlight.callbacks.evaluation import SPLITS, EvaluationCallback
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.data.labels import STARS
 from firstlight.files.row_writer import write_rows
 
 LONGEST_TEXT = 2000  # the largest number of characters that are shown
 MOST_OF_CELL, MOST_OF_CELLS = 20, 2000  # texts of a cell of the confusion matrix, and of all cells
-NAMES = {"val": "validation", "test": "test"}
 
 
 class ReviewTable(EvaluationCallback):
@@ -72,7 +71,7 @@ class ReviewTable(EvaluationCallback):
         if stage == "test":
             publish_table(trainer, "test/reviews", table)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_rows(self.folder / f"{NAMES[stage]}.csv", table)
+        write_rows(self.folder / f"{SPLITS[stage]}.csv", table)
 
 
 def places_of_cells(targets: NDArray[np.int64], shares: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from firstlight.choices import listed
 from firstlight.classifier.accuracy import Accuracy
-from firstlight.classifier.data import ReviewData, table_of_texts, target_encoding_of
+from firstlight.classifier.data import ReviewData, kept_places, table_of_texts, target_encoding_of
 from firstlight.classifier.module import Prediction, logits_of, predictions
-from firstlight.classifier.pair_rows import kept_places
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
+from firstlight.files.plain_yaml import read_yaml
 from firstlight.invocation import install_command
 from firstlight.kind.registry import KINDS
-from firstlight.kind.workspace import STEP, curve, section
 from firstlight.terminal_text import say
 
+STEP = "trainer/global_step"  # the training step; W&B's own step counts log calls
 COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}
 
 
@@ -63,8 +66,8 @@ def build(project: str, entity: str) -> Any:
     except ImportError as error:
         raise UserError(f"the dashboard requires wandb-workspaces: {install_command('dashboard')}") from error
 
-    of_kinds = (kind.function("dashboard", "sections")() for kind in KINDS.values() if kind.has("dashboard"))
-    sections = [comparison(), all_runs(), *chain.from_iterable(of_kinds)]
+    packages = ["firstlight.commands", *(kind.package for kind in KINDS.values())]
+    sections = [comparison(), *chain.from_iterable(map(described, packages))]
     for each in sections:
         for number, panel in enumerate(each.panels):  # replaces random ids, so that the file is always the same
             panel._id = hashlib.sha256(f"{each.name} {number}".encode()).hexdigest()[:12]
@@ -99,7 +102,7 @@ def push(workspace: Any) -> str:
     return workspace.url
 
 
-# --- the sections ---
+# --- the sections and their panels ---
 
 
 def comparison() -> Any:
@@ -118,19 +121,47 @@ def comparison() -> Any:
     )
 
 
-def all_runs() -> Any:
-    """Return the section of the metrics that every run logs."""
+def described(package: str) -> Iterator[Any]:
+    """Yield the sections in dashboard.yaml of a package: by name, a list of panels with the arguments of `panel`."""
+    path = Path(str(files(package))) / "dashboard.yaml"
+    for name, panels in (read_yaml(path) if path.is_file() else {}).items():
+        yield section(name, *(panel(form, **options) for each in panels for form, options in each.items()))
+
+
+def section(name: str, *panels: Any) -> Any:
+    """Return a section with panels."""
+    import wandb_workspaces.workspaces as ws
+
+    return ws.Section(name=name, panels=list(panels), is_open=True)
+
+
+def panel(form: str, **options: Any) -> Any:
+    """Return a panel of one of these forms, which shows for each run:
+
+    curve: a metric over the training steps; curves: the metrics whose names match a pattern; bars: the last values of
+    metrics; table: the last table of a name; images: the images of a name; confusion_matrix: W&B's interactive chart.
+    """
     import wandb_workspaces.reports.v2 as wr
 
-    return section(
-        "All runs",
-        curve("Loss, validation", "val/loss"),
-        curve("Loss, training", "train/loss"),
-        curve("Accuracy, validation", "val/accuracy"),
-        curve("Accuracy, training", "train/accuracy"),
-        curve("Tokens per second", "train/tokens_per_second"),
-        wr.LinePlot(title="Learning rate", x=STEP, metric_regex="^lr-"),  # the name contains the optimizer
-    )
+    match form:
+        case "curve":
+            return wr.LinePlot(x=STEP, y=[options.pop("metric")], **options)
+        case "curves":
+            return wr.LinePlot(x=STEP, metric_regex=options.pop("pattern"), **options)
+        case "bars":
+            return wr.BarPlot(**options)
+        case "table":
+            return wr.WeavePanelSummaryTable(table_name=options["name"])
+        case "images":
+            return wr.MediaBrowser(title=options["title"], media_keys=[options["name"]], num_columns=1)
+        case "confusion_matrix":
+            return wr.CustomChart(
+                query={"summaryTable": {"tableKey": f"{options['stage']}/confusion_matrix_chart_table"}},
+                chart_name="wandb/confusion_matrix/v1",
+                chart_fields={name: name for name in ("Actual", "Predicted", "nPredictions")},
+                chart_strings={"title": options["title"]},
+            )
+    raise ValueError(f"{form} is not a form of a panel")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class ExploreOptions:
             such as latest:names or best:val/loss:names.
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
         against: Another text with as many tokens, for the figure `patching`. Default: the text with one token changed.
-        compare: Another run, such as one with another seed, which the figures `curves` and `head_scores` show as well.
+        compare: Another run, such as one with another seed, which the figure `head_scores` shows as well.
         film: Draw the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
             steps in figures.html. Without --figures, no other figure is drawn.
         task: Draw the data of this task, instead of a run.
@@ -105,9 +105,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
-        if options.figures and not OF_TWO_RUNS.intersection(options.figures):
+        if options.figures and "head_scores" not in options.figures:
             problem = f"--compare {options.compare}: no figure of --figures shows two runs"
-            raise UserError(f"{problem}; add {' or '.join(sorted(OF_TWO_RUNS))} to them, or omit --compare")
+            raise UserError(f"{problem}; add head_scores to them, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     names = options.figures

@@ -11,8 +11,10 @@ if __name__ == "__main__":
 # isort: split
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,12 @@ from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
-from firstlight.sweeps.remote import error_line
+from firstlight.sweeps import remote
+from firstlight.sweeps.on_ray import refusal
 from firstlight.terminal_text import say
+from firstlight.training.resume import is_further_process
+
+SECONDS_TO_RECORD = 10  # for the first process of a training to record a failure, before srun ends all processes
 
 
 def run(described: dict[str, Any], number: int) -> str | None:
@@ -39,6 +45,15 @@ def run(described: dict[str, Any], number: int) -> str | None:
 
     Raises Interrupted after a signal; the job is resumed when it is run again.
     """
+    folder = remote.folder_of(Path(described["sweep"]), described["jobs"][number])
+    reason = remote.refusal(described) or train(described, number, folder)
+    if reason is not None:
+        say(remote.error_line(folder.path.name, reason), to=sys.stderr)
+    return reason
+
+
+def train(described: dict[str, Any], number: int, folder: RunFolder) -> str | None:
+    """Train a job, and return its error in a line, or None."""
     register_schemas()
     sys.argv[1:] = described["arguments"]  # which name the user's folders of settings
     from firstlight.commands.train import train_job
@@ -55,45 +70,73 @@ def run(described: dict[str, Any], number: int) -> str | None:
         ended = run_job(train_job, config, "hydra.sweep.dir", "hydra.sweep.subdir", hydra_context=context)
         if ended.status is JobStatus.COMPLETED:
             return None
-        folder = RunFolder(Path(config.hydra.sweep.dir) / config.hydra.sweep.subdir)
-        reason = record_failure(folder, ended._return_value)  # return_value would raise it
-        say(error_line(folder.path.name, reason), to=sys.stderr)
-        return reason
+        (folder.path.parent / remote.FAILURE).touch()
+        return record_failure(folder, ended._return_value)  # return_value would raise it
 
 
 def main() -> None:
-    """Run the jobs of a task one after another. The exit code is 1 if one of them has failed."""
+    """Run the jobs of a task one after another. The exit code is 1 if one of them has failed.
+
+    The processes of a task are the ranks of one training, or each runs its share of the jobs.
+    """
     described, task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), int(sys.argv[2])
+    own = numbers = described["tasks"][task]
+    if (at_a_time := described["at_a_time"]) > 1:
+        own = numbers[stand_alone() :: at_a_time]
     from firstlight.callbacks.stop_signals import signals_raise  # PyTorch and Lightning
 
     has_failed = False
     stop_when_time_is_up()
     try:
-        for number in described["tasks"][task]:
+        for number in own:
             with signals_raise():
                 if RECEIVED:
                     raise Interrupted(RECEIVED[0])  # noqa: TRY301  (as a signal in the job does)
                 has_failed |= run(described, number) is not None
     except Interrupted:
-        if TIME_IS_UP in RECEIVED and os.environ.get("SLURM_PROCID", "0") == "0":
+        if is_further_process():
+            return  # with an exit code, srun would kill the first process, which saves
+        if TIME_IS_UP in RECEIVED:
+            folders = [remote.folder_of(Path(described["sweep"]), described["jobs"][each]) for each in numbers]
+            while any(folder.is_locked() for folder in folders):  # the other processes of the task save, too
+                time.sleep(0.1)
             requeue()
         raise
+    if has_failed and is_further_process():
+        time.sleep(SECONDS_TO_RECORD)
     sys.exit(int(has_failed))
 
 
-def run_on_worker(number: int, file: str, folder: str, has_gpu: bool) -> str | None:
-    """Run a job in a worker of Ray, as `run` does. folder: in which the sweep was started."""
-    os.chdir(folder)
-    if not has_gpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # which Ray leaves as it is
+def stand_alone() -> int:
+    """Make a process of srun one that does not belong to a training of several, and return its number in the task.
+
+    With several GPUs, it uses one of them.
+    """
+    number = int(os.environ["SLURM_PROCID"])
+    if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        gpus = visible.split(",")
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus[number % len(gpus)]
+    for name in ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"):  # by which Lightning recognizes a rank
+        del os.environ[name]
+    return number
+
+
+def run_on_worker(described: str, number: int, given: tuple[str, str, str, str]) -> str | None:
+    """Run a job of a description in a worker of Ray, as `run` does. given: the arguments of `refusal`."""
+    if reason := refusal(*given):  # of a node that has joined the cluster after the start of the sweep
+        return f"the node {socket.gethostname()} {reason}"
+    os.chdir(given[0])
     make_importable(Path.cwd())
-    return run(json.loads(Path(file).read_text(encoding="utf-8")), number)
+    return run(json.loads(described), number)
 
 
 def requeue() -> None:
-    """Let Slurm run this process again, after a time limit."""
+    """Let Slurm run this task again, after a time limit. The task's output says why if Slurm does not.
+
+    Of several processes, only the first request has an effect.
+    """
     array, task = (os.environ.get(f"SLURM_ARRAY_{name}") for name in ("JOB_ID", "TASK_ID"))
-    subprocess.run(["scontrol", "requeue", f"{array}_{task}"], check=True)  # noqa: S603, S607  (Slurm's own command)
+    subprocess.run(["scontrol", "requeue", f"{array}_{task}"], check=False)  # noqa: S603, S607  (Slurm's own command)
 
 
 if __name__ == "__main__":

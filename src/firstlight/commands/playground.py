@@ -113,8 +113,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
     """Return the server. When it ends, unfinished answers are cancelled."""
     import uvicorn
 
-    from firstlight.lab.playground import connections
-    from firstlight.lab.playground.server import HEADERS
+    from firstlight.lab.playground import server
 
     class Server(uvicorn.Server):
         def handle_exit(self, *signal: object) -> None:
@@ -123,14 +122,14 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
 
     config = uvicorn.Config(
         playground.app,
-        http=connections.Connection,
+        http=server.Connection,
         ws="none",
         lifespan="off",
-        backlog=connections.BACKLOG,
-        limit_concurrency=2 * connections.MOST_CONNECTIONS,
+        backlog=server.BACKLOG,
+        limit_concurrency=2 * server.MOST_CONNECTIONS,
         log_level="warning",
         access_log=False,
-        headers=list(HEADERS.items()),
+        headers=list(server.HEADERS.items()),
         timeout_graceful_shutdown=3,
     )
     return Server(config)

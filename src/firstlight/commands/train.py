@@ -79,7 +79,7 @@ def main() -> None:
             if config.dry_run:
                 from firstlight.sweeps.progress import show_plan
 
-                show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
+                show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), lambda: config)])
                 return
             check_accelerator(config.trainer)
             if asked.doctor:
@@ -226,8 +226,7 @@ def train_job(config: DictConfig) -> float | None:
         if record := resume_own(config, folder):
             return record["metrics"].get(config.optimized_metric)
         refuse_folder(config, folder)
-        if launchers.is_parallel(hydra_config):
-            launchers.use_share(config, hydra_config)
+        launchers.use_share(config, hydra_config)
         return train_run(config, started_at)
 
 

@@ -38,10 +38,12 @@ class SweepConfig:
     Args:
         name: Name of the sweep's folder below `<paths.log_dir>/sweeps`; null: a name made from the command.
         any_code: Whether a sweep continues although the code has changed since its first job.
+        stop_at_first_failure: Whether no further job starts after one has failed; those that run continue to their end.
     """
 
     name: str | None = None
     any_code: bool = False
+    stop_at_first_failure: bool = False
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The arguments of data modules in Python: the options of a dataclass, and rows in place of a file."""
 
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +47,8 @@ def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
 
     def decorate(data: Any) -> Any:
         data.__signature__, data.options_type = Signature(parameters), kind
-        data.__doc__ = (data.__doc__ or "").replace("{options}", _described(kind, indent=" " * 8).lstrip())
+        page = inspect.cleandoc(data.__doc__ or "")  # as Python 3.13 keeps it
+        data.__doc__ = page.replace("{options}", _described(kind, indent=" " * 4).lstrip())
         return data
 
     return decorate

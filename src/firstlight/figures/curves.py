@@ -21,19 +21,17 @@ class Curve(NamedTuple):
         steps: (n,) int, the training steps.
         values: (n,) float, the metric at these steps.
         color: a matplotlib color.
-        dashed: whether the line is dashed.
 
     Example:
         >>> from firstlight.figures import Curve
-        >>> Curve("validation", steps=[100, 200], values=[1.9, 1.7], color="tab:blue").dashed
-        False
+        >>> Curve("validation", steps=[100, 200], values=[1.9, 1.7], color="tab:blue").label
+        'validation'
     """
 
     label: str
     steps: NDArray[Any]
     values: NDArray[Any]
     color: str
-    dashed: bool = False
 
 
 def plot_curves(
@@ -83,7 +81,6 @@ def plot_curves(
                 values,
                 color=line.color,
                 linewidth=1.9,
-                linestyle="--" if line.dashed else "-",
                 marker="o" if len(values) < SMOOTHED_FROM else "",
                 markersize=4,
                 label=line.label,

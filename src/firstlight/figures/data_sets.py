@@ -1,4 +1,4 @@
-"""Figures of a data set: lengths of texts, labels, and the coverage by a vocabulary."""
+"""Figures of a data set: lengths of texts, labels, the coverage by a vocabulary, and a table of statistics."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,8 @@ BINS = 50
 COLORS = [style.BLUE, style.ORANGE]  # texts that fit the limit, and texts that do not
 SHOWN = 0.99  # quantile of the lengths at which the x axis ends; longer texts are counted in the last bar
 COVERAGES = (0.8, 0.9, 0.95, 0.99)
+ROW = 0.3  # height of a row of a table in inches
+VALUES = 0.45  # left edge of the values of a table, as a share of the width
 
 
 def plot_lengths(
@@ -191,4 +193,36 @@ def plot_coverage(
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_yticks([0, 0.25, 0.5, *COVERAGES[:2], 1])
     style.legend(axes, loc="lower right")
+    return figure
+
+
+def plot_table(rows: Mapping[str, str], *, title: str) -> Figure:
+    """Draw a table with one name and one value in each row.
+
+    Args:
+        rows: name -> value, both as text, in the order in which they are drawn.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `rows` is empty.
+
+    Example:
+        >>> from firstlight.figures import plot_table
+        >>> figure = plot_table({"lines": "182,550", "words": "925,063"}, title="Statistics of the plays")
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['lines', '182,550', 'words', '925,063']
+    """
+    if not rows:
+        raise ValueError("rows is empty; pass at least one name and its value")
+    figure, axes = style.new_axes(title, ROW * len(rows) + 0.8)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(rows), 0)
+    axes.set_axis_off()
+    for number, (name, value) in enumerate(rows.items()):
+        axes.axhline(number + 1, color=style.PALE, linewidth=style.THIN)
+        for place, text, color in ((0.0, name, style.GREY), (VALUES, style.shorten(value, 36), style.INK)):
+            axes.text(place, number + 0.5, text, fontsize=style.LABEL_SIZE, color=color, va="center", parse_math=False)
     return figure

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache, hub, store
-from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
 from firstlight.data.store import SPLITS, Encoded, overlaps
@@ -25,6 +24,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.files.lines import read_text
 from firstlight.files.rows import text_files
 from firstlight.generator import plays
+from firstlight.generator.options import CharacterOptions, Preparation, Split
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from firstlight.data.arguments import takes
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
-from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
@@ -31,6 +30,7 @@ from firstlight.data.windows import (
 )
 from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
+from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import TextStatistics
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode

@@ -5,10 +5,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import check_path
-from firstlight.generator.options import GeneratorConfig
+from firstlight.generator.options import CharacterOptions, GeneratorConfig
 from firstlight.kind.kind import DataNode, Kind, ModelNode
 
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from firstlight.data.corpus_options import Preparation
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.network import Generator
+from firstlight.generator.options import Preparation
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from firstlight.kind.panel import Event, Inputs, Panel, end_of

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric
+from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric, measure_tokens
 from firstlight.data.cache import save_array
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
@@ -21,7 +21,6 @@ from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import WHOLE, Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
-from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,

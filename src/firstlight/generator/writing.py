@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from firstlight.decoding.generate import WINDOWS, Window, generate
-from firstlight.decoding.sampling import Sampling
+from firstlight.decoding.generate import WINDOWS, Sampling, Window, generate
 from firstlight.errors import UserError
 from firstlight.generator.network import Generator
 from firstlight.generator.plays import clean
@@ -23,7 +22,7 @@ MOST_TOKENS = 100_000_000  # takes a day with a fast network, and fits into memo
 
 @dataclass(frozen=True)
 class Writing(Sampling):
-    """Options of text generation, in addition to those of the sampling in decoding/sampling.py.
+    """Options of text generation, in addition to those of the sampling in decoding/generate.py.
 
     tokens: the largest number of tokens, since a document may end earlier; seed: the seed of the sampling, None for a
     random one; window: as in decoding/generate.py; context_length: the number of tokens that the network reads, None

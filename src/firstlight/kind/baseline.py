@@ -10,8 +10,6 @@ from firstlight.kind.data_changes import DataChanges
 from firstlight.runs.folder import lower_is_better
 from firstlight.terminal_text import say
 
-SPLITS = {"val": "validation", "test": "test"}
-
 Choice = TypeVar("Choice")
 
 

@@ -13,7 +13,7 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
 | `figures.yaml` | the name, the caption and the needs of each figure (lab/explore/catalog.py) |
 | `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
-| `dashboard.py` | `sections()`, additional sections of the W&B workspace, if there are some |
+| `dashboard.yaml` | more sections of the W&B workspace (commands/dashboard.py), if there are some |
 
 The classes have the attribute `kind`, the name of the kind.
 """
@@ -74,7 +74,7 @@ class Kind:
         return self.model.__module__.rpartition(".")[0]
 
     def has(self, module: str) -> bool:
-        """Return whether the package has a module, such as `dashboard`."""
+        """Return whether the package has a module, such as `baseline`."""
         return find_spec(f"{self.package}.{module}") is not None
 
     def get(self, module: str) -> Any:

@@ -247,16 +247,6 @@ class Run(ABC):
     def _attention(self, text: str) -> Attention:
         """Return the attention weights for a text that is not empty."""
 
-    def loss(self, data: Any) -> Tensor:
-        """Return the loss on some rows of the validation split, a scalar. data: as returned by `open_data`.
-
-        Raises NothingToDrawError without such rows.
-
-        >>> run.loss(run.open_data()).shape
-        """
-        inputs, targets = self._batch(data)
-        return self._loss(self.network(*inputs), targets)
-
     def _batch(self, data: Any) -> tuple[tuple[Any, ...], Tensor]:
         """Return the arguments of the network and the targets of some validation rows."""
         rows = data.rows(SPLIT)[:MOST_ROWS]

@@ -61,7 +61,20 @@ def log_training(
         logger.log_metrics({**values, "epoch": trainer.current_epoch}, step=trainer.global_step - 1)
 
 
-class TrainingLoss(Callback):
+class MeanCallback(Callback):
+    """Base class of callbacks that log a mean over the steps since the last log. Its state is in checkpoints."""
+
+    def __init__(self) -> None:
+        self.mean = RunningMean()
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.mean.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.mean.load_state_dict(state_dict)
+
+
+class TrainingLoss(MeanCallback):
     """Log `train/loss` every `log_every_n_steps` steps, as the mean over all steps since it was last logged.
 
     The LightningModules of firstlight add this callback to a trainer that does not have it.
@@ -83,7 +96,7 @@ class TrainingLoss(Callback):
     """
 
     def __init__(self, *, every_epoch: bool = False) -> None:
-        self.mean = RunningMean()
+        super().__init__()
         self.every_epoch = every_epoch
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -99,9 +112,3 @@ class TrainingLoss(Callback):
 
     def _log(self, trainer: Trainer, pl_module: LightningModule) -> None:
         log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.mean.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.mean.load_state_dict(state_dict)

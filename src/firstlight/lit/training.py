@@ -14,8 +14,7 @@ from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.checkpoint import METADATA, STAMP, read_checkpoint
-from firstlight.lit.distillation import Distillation
-from firstlight.lit.losses import LossFunction
+from firstlight.lit.losses import Distillation, LossFunction
 from firstlight.lit.metadata import Checks, check_content, kind_of, metadata_of, refuse_other_readings
 from firstlight.lit.networks import build_network, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer, default_optimizer

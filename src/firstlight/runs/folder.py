@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,24 +211,27 @@ def locked(folder: Path, what_for: str) -> Iterator[None]:
         locks.release(lock)
 
 
-def refuse_links(folder: Path, part: str = "") -> None:
+def refuse_links(folder: Path, part: str = "", ended: Collection[str] = ()) -> None:
     """Raise UserError for a link in a run's folder, or in a part of it, that leads out of the folder.
 
-    What is written there would go elsewhere, and another person may have made the link.
+    What is written there would go elsewhere, and another person may have made the link. ended: the names of folders in
+    which nothing is written any more.
     """
     real, start = folder.resolve(), folder / part
-    for path in (start, *_paths_below(start)):
+    for path in (start, *_paths_below(start, ended)):
         if path.is_symlink() and path != folder and not path.resolve().is_relative_to(real):
             raise UserError(f"{path} is a link to {path.readlink()}, outside the run; replace it by what it names")
 
 
-def _paths_below(folder: Path) -> Iterator[Path]:
-    """Yield every path below a run's folder, except those in W&B's folders of earlier parts of the run.
+def _paths_below(folder: Path, ended: Collection[str]) -> Iterator[Path]:
+    """Yield every path below a folder, except those in ended folders and in W&B's folders of earlier parts of a run.
 
     W&B links its own log into them, and nothing is written to them again.
     """
     for where, names, files in os.walk(folder):
         yield from (Path(where) / name for name in (*names, *files))
+        if Path(where) == folder:
+            names[:] = [name for name in names if name not in ended]
         if Path(where) == folder / "wandb":
             names[:] = [name for name in names if not WANDB_PART.fullmatch(name)]
 

@@ -31,7 +31,7 @@ INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 NUMBERS = {  # fields of a run that are values of the record, and their types
     **dict.fromkeys(("parameters", "steps", "tokens"), (int,)),
     **dict.fromkeys(("flops", "tokens_per_second"), (int, float)),
-    **dict.fromkeys(("optimized_metric", "optimized_mode"), (str,)),
+    **dict.fromkeys(("optimized_metric", "optimized_mode", "host"), (str,)),
 }
 GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
 LINKED = (  # from the page of a report

@@ -62,6 +62,7 @@ class Run:
     apart: dict[str, str] = field(default_factory=dict)
     optimized_metric: str | None = None
     optimized_mode: str | None = None
+    host: str | None = None
     objectives: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None

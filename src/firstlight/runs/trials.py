@@ -24,9 +24,9 @@ MEASURES = {  # numbers in every record, besides the metrics, and whether lower 
 }
 OBJECTIVES, DIRECTION = "hydra.sweeper.objectives", "hydra.sweeper.direction"
 MINIMIZE, MAXIMIZE = "minimize", "maximize"
-STUDY_FILE = "study.db"  # in the folder of the sweep
+STUDY_FILE = "study.journal"  # in the folder of the sweep
 STUDY_NAME = "search"
-SECONDS_FOR_OTHERS = 60  # that a job waits while another one writes to the database
+BEGIN_OF_LINE = b'{"op_code":'
 UNPICKLES = "CmaEsSampler"
 BASES = {"sampler": "BaseSampler", "pruner": "BasePruner"}
 
@@ -78,10 +78,27 @@ def number_of_trial(folder: str) -> int:
 
 
 def storage_of(path: Path) -> Any:
-    """Return Optuna's storage in a file. Several processes can use it at the same time."""
-    from optuna.storages import RDBStorage
+    """Return Optuna's storage in a file of JSON lines, which several processes and computers can use at the same time.
 
-    return RDBStorage(f"sqlite:///{path.absolute()}", engine_kwargs={"connect_args": {"timeout": SECONDS_FOR_OTHERS}})
+    A second file is its lock, because a network disk may lock files for one computer only. An incomplete last line,
+    which a computer that crashed has left, is removed. Raises ValueError for a file that is no journal of Optuna.
+    """
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    lock = JournalFileOpenLock(str(path))
+    if path.exists():
+        lock.acquire()
+        try:
+            with path.open("rb+") as file:
+                content = file.read()
+                end = content.rfind(b"\n") + 1
+                if content[end:] and not content.startswith(BEGIN_OF_LINE, end):
+                    raise ValueError("its last line is not one of a journal of Optuna")
+                file.truncate(end)
+        finally:
+            lock.release()
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
 
 
 def is_chosen(node: Any) -> bool:

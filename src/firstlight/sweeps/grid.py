@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
 from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
+from firstlight.sweeps.remote import FAILURE, NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT
 
 log = logging.getLogger(__name__)
@@ -35,10 +36,12 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     if config.dry_run:
         show_plan(jobs, plan_of(config, len(jobs)))
         return
-    check_launcher(config)
     remaining = [job for job in jobs if not job.has_ended]
-    runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    plan = plan_of(config, len(remaining))
+    if remaining:
+        check_launcher(config)
+    ended = {job.folder.path.name for job in jobs if job.has_ended}
+    runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
+    plan = plan_of(config, len(remaining)) if remaining else "nothing to do"
     with (
         runner.alone(),
         Progress(runner.folder, jobs, len(jobs), runner.errors, plan=plan, quiet=config.quiet) as progress,
@@ -46,6 +49,8 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
+            if config.sweep.stop_at_first_failure and runner.errors:
+                break
     progress.show_results()
     runner.complain(len(jobs), "the same command tries them again")
 
@@ -59,30 +64,33 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
     """
     from firstlight.runs.record import hash_of_code
 
-    for job in jobs:
+    composed = [job for job in jobs if job.like is None]
+    for job in composed:
         check_gpus(job.config)
-    settled = [with_source(job, sources) for job in jobs]
-    for job, fingerprint in settled:
+    settled = {id(job): with_source(job, sources) for job in composed}
+    for job, fingerprint in settled.values():
         refuse_other_sweep(job, code=hash_of_code(job.config), fingerprint=fingerprint)
-    return [job for job, _ in settled]
+    return [job if job.like else settled[id(job)][0] for job in jobs]
 
 
 class Runner:
     """Passes jobs to a launcher and collects their errors. errors: one line for each folder of a failed job."""
 
-    def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf) -> None:
-        """Make the folder of the sweep."""
+    def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf, ended: Collection[str] = ()) -> None:
+        """Make the folder of the sweep. ended: the names of the folders of jobs that are not run again."""
         folder.mkdir(parents=True, exist_ok=True)
-        refuse_links(folder)
+        refuse_links(folder, ended=ended)
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}
+        self.not_started = set[Path]()  # folders of jobs, by sweep.stop_at_first_failure
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder of the sweep. Raises UserError if another process has locked it."""
         with locked(self.folder, "runs this sweep"):
             OmegaConf.save(self.config, self.folder / SWEEP_FILE)
+            (self.folder / FAILURE).unlink(missing_ok=True)
             try:
                 yield
             finally:
@@ -102,7 +110,10 @@ class Runner:
             pairs = zip(batch, results, strict=True)
             failed = [(job, result._return_value) for job, result in pairs if result.status is JobStatus.FAILED]
         for job, why in failed:
-            self.note_failure(job, why)
+            if str(why) == NOT_STARTED:
+                self.not_started.add(job.folder.path)
+            else:
+                self.note_failure(job, why)
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Log and store the reason of a failure, also in the job's folder if the job could not write it."""

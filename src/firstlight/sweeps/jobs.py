@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Glob, Override
+from hydra.core.override_parser.types import Glob, Override, OverrideType
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.config.checks import check
@@ -24,34 +25,51 @@ from firstlight.runs.folder import ENDED, RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
 from firstlight.runs.trials import is_chosen
 from firstlight.spelling import quoted
+from firstlight.sweeps.launchers import is_on_slurm
 
 LONGEST_NAME = 120  # characters of the name of a job's folder
 FIXED_AT_THE_END = ("train", "test", "optimized_metric")  # of a finished run, besides its identity
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name of a sweep
 LONGEST_SUBJECTS, LONGEST_KEYS = 30, 40  # characters
 IGNORED = (  # keys that do not change the jobs, nor the name of the sweep
-    *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir", "sweep.stop_at_first_failure"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
 )
+PLACES_AND_DATA = ("paths", "hydra", "sweep", "data")  # sections on which the folder or the data of a job depend
 Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the key of the data
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run of a sweep. overrides: all of them, for Hydra; varied: those that differ between jobs, `key=value`."""
+    """A run of a sweep.
+
+    overrides: all of them, for Hydra; varied: those that differ between jobs, `key=value`; compose: returns the
+    configuration, which takes a tenth of a second; like: an ended job that differs only in values, if this job has
+    ended too and their records differ as their overrides do. Its configuration need not be composed then.
+    """
 
     overrides: tuple[str, ...]
     varied: tuple[str, ...]
     folder: RunFolder
-    config: DictConfig
+    compose: Callable[[], DictConfig]
+    like: "Job | None" = None
+
+    @cached_property
+    def config(self) -> DictConfig:
+        return self.compose()
 
     @property
     def name(self) -> str:
         return " ".join(self.varied) or self.folder.path.name
 
     def record(self) -> dict[str, Any]:
-        """Return its metrics.json; {} before the job has started."""
-        return self.folder.read() if self.folder.is_run() else {}
+        """Return its metrics.json; {} before the job has started. That of a job that has ended is read once."""
+        if "_ended" in vars(self):
+            return vars(self)["_ended"]
+        record = self.folder.read() if self.folder.is_run() else {}
+        if record.get("status") in ENDED:
+            vars(self)["_ended"] = record
+        return record
 
     @property
     def status(self) -> str:
@@ -67,10 +85,33 @@ class Job:
         return str(OmegaConf.to_container(self.config.data, resolve=True) | {"seed": None})  # type: ignore[operator]
 
     @property
+    def metric(self) -> str:
+        """The optimized metric."""
+        return str((self.record() if self.like else self.config)["optimized_metric"])
+
+    @property
     def is_minimized(self) -> bool:
         """Whether the optimized metric should fall, by optimized_mode or else by its name."""
-        mode = self.config.optimized_mode
-        return lower_is_better(self.config.optimized_metric) if mode == "auto" else bool(mode == "min")
+        mode = (self.record() if self.like else self.config)["optimized_mode"]
+        return lower_is_better(self.metric) if mode == "auto" else bool(mode == "min")
+
+    @property
+    def run_key(self) -> str:
+        return str(self.record()["run_key"]) if self.like else identity.run_key(self.config)
+
+    def is_recorded_like(self, other: "Job") -> bool:
+        """Return whether the records of two jobs differ as these jobs do, with the same code and the same data."""
+        one, two = self.record(), other.record()
+        recorded = _deciding(one.get("overrides")) ^ _deciding(two.get("overrides"))
+        is_whole = all(isinstance(one.get(key), str) for key in ("run_key", "optimized_metric", "optimized_mode"))
+        is_same = one.get("code") == two.get("code") and one.get("data") == two.get("data")
+        return is_whole and is_same and recorded == _deciding(self.overrides) ^ _deciding(other.overrides)
+
+
+def _deciding(overrides: Any) -> set[str]:
+    """Return the overrides that change what a job is."""
+    texts = map(str, overrides if isinstance(overrides, list | tuple) else ())
+    return {each for each in texts if key_of(each) not in IGNORED and not each.startswith("hydra.")}
 
 
 class Composer:
@@ -85,30 +126,74 @@ class Composer:
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
         """Return the job of some values, in the folder subdir of the sweep. Raises UserError if it cannot run."""
-        own = (*overrides, f"sweep.name={quoted(self.sweep_name)}", f"hydra.sweep.subdir={subdir}")
-        config = self._loader.load_sweep_config(self.config, list(own))
-        HydraConfig.instance().set_config(config)
-        config.test = bool(config.test)  # null means false in a sweep
+        own = self._complete(overrides, subdir)
+        config = self._composed(own)
         try:
             check(config)
             refuse_processes(config)
         except UserError as error:
             raise UserError(f"{' '.join(varied)}: {error}") from error
-        return Job(own, tuple(varied), RunFolder(Path(config.hydra.sweep.dir) / subdir), config)
+        return Job(own, tuple(varied), RunFolder(Path(config.hydra.sweep.dir) / subdir), lambda: config)
+
+    def _complete(self, overrides: Sequence[str], subdir: str) -> tuple[str, ...]:
+        return (*overrides, f"sweep.name={quoted(self.sweep_name)}", f"hydra.sweep.subdir={subdir}")
+
+    def _composed(self, overrides: Sequence[str]) -> DictConfig:
+        config = self._loader.load_sweep_config(self.config, list(overrides))
+        HydraConfig.instance().set_config(config)
+        config.test = bool(config.test)  # null means false in a sweep
+        return config
 
     def grid(self) -> list[Job]:
-        """Return a job for every combination of values. Raises UserError if one of them cannot run."""
+        """Return a job for every combination of values. Raises UserError if one of them cannot run.
+
+        The first ended job of each combination of groups and data is composed. Other jobs are not, if their records
+        say that they have ended with the overrides of this command.
+        """
         jobs: list[Job] = []
-        seen: dict[str, Job] = {}
+        ended: dict[tuple[str, ...], Job] = {}
+        values_only = [each.is_sweep_override() and self._is_value(each) for each in self.overrides]
         for choice in product(*map(choices, self.overrides)):
             pairs = zip(choice, self.overrides, strict=True)
             varied = tuple(value for value, override in pairs if override.is_sweep_override())
-            jobs.append(job := self.job(choice, varied, folder_name(varied)))
-            values = identity.plain(job.config), job.config.hydra.runtime.choices  # 01 is the integer 1
-            for key in (str(job.folder.path), str(values)):
-                if (other := seen.setdefault(key, job)) is not job:
-                    raise UserError(f"{other.name}, {job.name}: two jobs of the sweep are the same; remove one value")
+            shared = tuple(each for each, is_value in zip(choice, values_only, strict=True) if not is_value)
+            subdir, like = folder_name(varied), ended.get(shared)
+            if like is not None:
+                own = self._complete(choice, subdir)
+                folder = RunFolder(like.folder.path.with_name(subdir))
+                job = Job(own, varied, folder, partial(self._composed, own), like)
+            if like is None or not (job.has_ended and job.is_recorded_like(like)):
+                job = self.job(choice, varied, subdir)
+                if job.has_ended:
+                    ended.setdefault(shared, job)
+            jobs.append(job)
+        refuse_doubles(jobs)
         return jobs
+
+    def _is_value(self, override: Override) -> bool:
+        """Return whether an override sets a value that changes neither the groups, nor the data, nor the folder."""
+        key = str(override.key_or_group)
+        is_open = override.type is not OverrideType.CHANGE or key in self.config.hydra.runtime.choices
+        return not is_open and key.partition(".")[0] not in PLACES_AND_DATA
+
+
+def refuse_doubles(jobs: Sequence[Job]) -> None:
+    """Raise UserError if two jobs have one folder or the same values."""
+    folders: dict[Path, Job] = {}
+    of_key: dict[str, list[Job]] = {}
+    for job in jobs:
+        _refuse_double(job, folders.setdefault(job.folder.path, job))
+        of_key.setdefault(job.run_key, []).append(job)
+    for alike in of_key.values():
+        seen: dict[str, Job] = {}
+        for job in alike if len(alike) > 1 else ():
+            values = identity.plain(job.config), job.config.hydra.runtime.choices  # 01 is the integer 1
+            _refuse_double(job, seen.setdefault(str(values), job))
+
+
+def _refuse_double(job: Job, other: Job) -> None:
+    if other is not job:
+        raise UserError(f"{other.name}, {job.name}: two jobs of the sweep are the same; remove one value")
 
 
 def name_of_sweep(overrides: Sequence[Override], config: DictConfig) -> str:
@@ -194,13 +279,25 @@ def folder_name(varied: Sequence[str]) -> str:
 
 
 def refuse_processes(config: DictConfig) -> None:
-    """Raise UserError for a strategy that starts the complete command again in each process."""
+    """Raise UserError for a strategy that starts the complete command again in each process.
+
+    On Slurm, which starts the processes of a job, raise it if their number is not that of the training.
+    """
     strategy = str(config.trainer.get("strategy", "auto"))
     if strategy == "auto" and not (config.trainer.get("devices") in (1, "1") and config.trainer.get("num_nodes") == 1):
         strategy = "ddp"  # Lightning's choice for several devices
-    if not strategy.startswith("ddp") or re.search("spawn|fork|notebook", strategy):
-        return
-    if "Slurm" in str(config.hydra.launcher.get("_target_")):  # Slurm starts the processes of a job
+    is_restarted = strategy.startswith("ddp") and not re.search("spawn|fork|notebook", strategy)
+    launcher = config.hydra.launcher
+    if is_on_slurm(config):
+        started = {"num_nodes": "nodes", "devices": "tasks_per_node"}
+        for key, option in started.items():
+            given = config.trainer.get(key) if is_restarted or key == "num_nodes" else 1
+            if str(given) not in (str(launcher[option]), "-1", "auto"):
+                raise UserError(
+                    f"hydra.launcher.{option}={launcher[option]} must equal trainer.{key}={given} of a training by "
+                    "trainer=ddp; change one of them"
+                )
+    if not is_restarted or "Slurm" in str(launcher.get("_target_")):
         return
     raise UserError(
         f"trainer.strategy={strategy} would start the complete sweep again in each process; use trainer=ddp_sim or "
@@ -264,5 +361,6 @@ def with_source(job: Job, found: Sources) -> tuple[Job, str]:
     kind, fingerprint = found[wanted]
     if data.source is SourceKind.auto and data.get("path") is None:
         data.source = kind
-        job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"))
+        config = job.config
+        job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"), compose=lambda: config)
     return job, fingerprint

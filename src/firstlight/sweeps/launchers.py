@@ -12,9 +12,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command
+from firstlight.sweeps.remote import NOT_STARTED
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.firstlight_launchers.SeveralJobs"
+SLURM = "hydra_plugins.firstlight_launchers.SlurmJobs"
+RAY = "hydra_plugins.firstlight_launchers.RayJobs"
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
@@ -30,11 +33,18 @@ def is_parallel(hydra_config: Any) -> bool:
     return str(hydra_config.launcher.get("_target_")) == PARALLEL
 
 
+def is_on_slurm(config: DictConfig) -> bool:
+    """Return whether the jobs run on Slurm, by hydra/launcher=slurm."""
+    return str(config.hydra.launcher.get("_target_")) == SLURM
+
+
 def num_gpus(config: DictConfig) -> int:
     """Return how many GPUs the jobs of a sweep share; 0 if they use none, or if each job uses several."""
-    trainer = config.trainer
+    trainer, launcher = config.trainer, config.hydra.launcher
     if trainer.get("accelerator") not in GPU_ACCELERATORS or trainer.get("devices") != 1:
         return 0
+    if is_on_slurm(config):
+        return (launcher.gpus_per_node or 0) if launcher.nodes * launcher.tasks_per_node == 1 else 0
     import torch
 
     return torch.cuda.device_count()  # does not initialize CUDA
@@ -77,24 +87,32 @@ def plan_of(config: DictConfig, num_jobs: int) -> str:
 def check_launcher(config: DictConfig) -> None:
     """Raise UserError if the jobs are to run on a cluster that does not exist or cannot run them."""
     launcher = config.hydra.launcher
-    match str(launcher.get("_target_")):
-        case "hydra_plugins.firstlight_launchers.SlurmJobs":
-            from firstlight.sweeps.slurm import check_partition
+    if is_on_slurm(config):
+        from firstlight.sweeps.slurm import check_partition
 
-            check_partition(launcher.partition)
-        case "hydra_plugins.firstlight_launchers.RayJobs":
-            from firstlight.sweeps.on_ray import check_cluster
+        check_partition(launcher.partition)
+    elif str(launcher.get("_target_")) == RAY:
+        from firstlight.sweeps.on_ray import check_cluster
 
-            check_cluster(launcher)
+        check_cluster(launcher)
+
+
+def jobs_of_a_task(config: DictConfig) -> int:
+    """Return how many jobs run at a time in a task of Slurm: one, or jobs_per_gpu for each of its GPUs."""
+    per_gpu: int = config.hydra.launcher.jobs_per_gpu
+    return per_gpu * num_gpus(config) if per_gpu > 1 else 1
 
 
 def check_gpus(config: DictConfig) -> None:
     """Raise UserError if jobs cannot share GPUs as the configuration says."""
-    per_gpu = config.hydra.launcher.jobs_per_gpu if is_parallel(config.hydra) else 1
+    per_gpu = config.hydra.launcher.get("jobs_per_gpu", 1)
     if per_gpu < 1 or (per_gpu > 1 and not num_gpus(config)):
+        remedy = "n_jobs for the number of jobs at a time"
+        if is_on_slurm(config):
+            remedy = "gpus_per_node to 1 or more, with trainer=gpu and one process for each job"
         raise UserError(
             f"hydra.launcher.jobs_per_gpu={per_gpu} must be at least 1, and above 1 it requires jobs that use one GPU "
-            f"each; set hydra.launcher.n_jobs for the number of jobs at a time"
+            f"each; set hydra.launcher.{remedy}"
         )
 
 
@@ -111,10 +129,12 @@ def use_share(config: DictConfig, hydra_config: Any) -> None:
     """
     whole: Any = OmegaConf.merge({"hydra": hydra_config}, config)
     config.threads = threads_of_jobs(whole)
-    if hydra_config.launcher.jobs_per_gpu > 1 and num_gpus(config):
+    per_gpu = hydra_config.launcher.get("jobs_per_gpu", 1)
+    if per_gpu > 1:
         import torch
 
-        torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / hydra_config.launcher.jobs_per_gpu)
+        if torch.cuda.device_count():
+            torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / per_gpu)
 
 
 def runner_of_jobs() -> Callable[..., JobReturn]:
@@ -141,11 +161,11 @@ IDLE: list[Worker] = []  # the workers that wait for a job
 
 
 def run_in_workers(
-    jobs: Sequence[Callable[[], JobReturn]], at_a_time: int, gpus: Sequence[str] = ()
+    jobs: Sequence[Callable[[], JobReturn]], at_a_time: int, gpus: Sequence[str] = (), *, stops: bool = False
 ) -> list[JobReturn]:
     """Run jobs in worker processes, and return their results. A killed worker loses only its job, which has failed.
 
-    gpus: the GPUs that the workers share evenly.
+    gpus: the GPUs that the workers share evenly; stops: whether no further job starts after one has failed.
     """
     from joblib.externals.loky import ProcessPoolExecutor
     from joblib.parallel import BACKENDS
@@ -161,6 +181,10 @@ def run_in_workers(
 
     try:
         while len(results) < len(jobs):
+            if stops and any(each.status is JobStatus.FAILED for each in results.values()):
+                at_a_time = 0
+                if not running:
+                    break
             while len(running) < at_a_time and (number := len(results) + len(running)) < len(jobs):
                 worker = IDLE.pop() if IDLE else started()
                 running[worker.pool.submit(jobs[number])] = number, worker
@@ -178,7 +202,8 @@ def run_in_workers(
         for _, worker in running.values():
             worker.pool.shutdown(kill_workers=True)
         raise
-    return [results[number] for number in range(len(jobs))]
+    not_started = JobReturn(status=JobStatus.FAILED, _return_value=RunError(NOT_STARTED))
+    return [results.get(number, not_started) for number in range(len(jobs))]
 
 
 def end_workers() -> None:

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -11,13 +12,13 @@ from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
-from firstlight.files.atomic import write_atomically
 from firstlight.invocation import install_command
+from firstlight.runs.folder import SWEEP_FILE
 from firstlight.sweeps import remote
-from firstlight.version import PACKAGE
+from firstlight.version import PACKAGE, __version__
 
 SECONDS_TO_CONNECT = 10
-JOBS_FILE = ".ray.json"  # in the folder of a sweep
+MOST_WAITED_FOR = 1000  # of the jobs; each call of ray.wait looks at all of them
 
 
 def check_cluster(options: DictConfig) -> None:
@@ -28,26 +29,27 @@ def check_cluster(options: DictConfig) -> None:
 def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
     """Run jobs on the cluster, and return their results.
 
-    Raises UserError if a node of the cluster does not see the folder of the sweep.
+    Raises UserError if a node of the cluster cannot run them.
     """
     options = config.hydra.launcher
     ray = connected(options)
     sweep = Path(config.hydra.sweep.dir).absolute()
+    given = str(Path.cwd()), str(sweep / SWEEP_FILE), (sweep / SWEEP_FILE).read_text(encoding="utf-8"), __version__
     errors: dict[int, str | None] = {}
     try:
-        write_atomically(sweep / JOBS_FILE, remote.description(config, jobs, [[each] for each in range(len(jobs))]))
-        refuse_other_disks(ray, sweep / JOBS_FILE)
+        refuse_other_nodes(ray, given)
         run = resolve_name(f"{remote.MODULE}:run_on_worker")
         task = ray.remote(max_calls=1, max_retries=options.retries, **requirements(options))(run)
-        given = str(sweep / JOBS_FILE), str(Path.cwd()), options.num_gpus > 0
-        waiting = {task.remote(number, *given): number for number in range(len(jobs))}
+        described = ray.put(remote.description(config, jobs, []))
+        waiting = {task.remote(described, number, given): number for number in range(len(jobs))}
         while waiting:
-            (done, *_), _ = ray.wait(list(waiting), num_returns=1)
+            (done, *_), _ = ray.wait(list(islice(waiting, MOST_WAITED_FOR)), num_returns=1)
             number = waiting.pop(done)
             try:
                 errors[number] = ray.get(done)
             except ray.exceptions.RayError as error:  # its worker or its node was lost more often than it is retried
                 errors[number] = " ".join(str(error).split())
+                (sweep / remote.FAILURE).touch()
     finally:
         ray.shutdown()
     return [remote.result(sweep, overrides, errors[number]) for number, overrides in enumerate(jobs)]
@@ -57,12 +59,14 @@ def requirements(options: DictConfig) -> dict[str, Any]:
     """Return what a job needs, as arguments of `ray.remote`."""
     memory = {} if options.memory_gb is None else {"memory": int(options.memory_gb * 2**30)}
     counts = {"num_cpus": options.num_cpus, "num_gpus": options.num_gpus}
-    return {**counts, **memory, "resources": dict(options.resources)}
+    return {**counts, **memory, "resources": dict(options.resources or {})}
 
 
 def connected(options: DictConfig) -> Any:
     """Return Ray, connected to a cluster. Raises UserError if it is not installed or the cluster does not answer."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before the import
+    bounds = {"RAY_gcs_server_port_wait_time_s": "1", "RAY_py_gcs_connect_timeout_s": str(SECONDS_TO_CONNECT)}
+    before = {"RAY_USAGE_STATS_ENABLED": "0", **(bounds if options.address else {})}  # else Ray tries for minutes
+    os.environ |= before | os.environ  # Ray reads them when it is imported
     try:
         import ray
     except ImportError:
@@ -70,7 +74,12 @@ def connected(options: DictConfig) -> Any:
     if ray.is_initialized():
         return ray
     host, _, port = str(options.address).rpartition(":")
-    if port.isdigit():  # Ray itself tries a wrong address for minutes
+    if "://" in host:
+        raise UserError(
+            f"hydra.launcher.address={options.address}: a sweep starts on a machine of the cluster; start it "
+            "there with hydra.launcher.address=auto, or use `ray job submit`"
+        )
+    if port.isdigit():
         try:
             socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()
         except OSError as error:
@@ -80,6 +89,9 @@ def connected(options: DictConfig) -> Any:
     source = [] if "site-packages" in PACKAGE.parts else [str(PACKAGE.parent)]  # of a checkout
     passed = {name: value for name in ("PYTHONPATH", "FIRSTLIGHT_DATA") if (value := os.environ.get(name))}
     passed["PYTHONPATH"] = os.pathsep.join([*source, *passed.get("PYTHONPATH", "").split(os.pathsep)]).strip(os.pathsep)
+    passed["OMP_NUM_THREADS"] = str(max(1, int(options.num_cpus)))
+    if not options.num_gpus:
+        passed["CUDA_VISIBLE_DEVICES"] = ""  # which Ray leaves as it is
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if options.address is None:
         quiet["include_dashboard"] = False
@@ -93,33 +105,47 @@ def connected(options: DictConfig) -> Any:
 def refuse_too_much(ray: Any, wanted: dict[str, Any]) -> None:
     """Raise UserError if no node of the cluster has what a job needs: Ray would wait for it without end."""
     counts = {"CPU": wanted["num_cpus"], "GPU": wanted["num_gpus"], "memory": wanted.get("memory", 0)}
-    needed = counts | wanted["resources"]
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for name, amount in needed.items():
-        most = max(node.get(name, 0) for node in nodes)
-        if amount > most:
-            raise UserError(
-                f"hydra.launcher: a job needs {amount:g} {name}, and a node of the cluster has at most {most:g}"
-            )
+    needed = {name: amount for name, amount in (counts | wanted["resources"]).items() if amount}
+    nodes = [{name: node["Resources"].get(name, 0) for name in needed} for node in ray.nodes() if node["Alive"]]
+    if not any(all(amount <= node[name] for name, amount in needed.items()) for node in nodes):
+        most = {name: max(node[name] for node in nodes) for name in needed}
+        raise UserError(
+            f"hydra.launcher: a job needs {in_words(needed)}, and a node of the cluster has at most {in_words(most)}"
+        )
 
 
-def refuse_other_disks(ray: Any, file: Path) -> None:
-    """Raise UserError if a node does not see a file that this process has just written."""
+def in_words(amounts: dict[str, float]) -> str:
+    """Return amounts of resources, such as `2 CPU, 0.1 GPU`. Ray counts memory in bytes."""
+    in_gb = {name: amount / 2**30 if name == "memory" else amount for name, amount in amounts.items()}
+    return ", ".join(f"{amount:g} {'GB of ' * (name == 'memory')}{name}" for name, amount in in_gb.items())
+
+
+def refuse_other_nodes(ray: Any, given: tuple[str, str, str, str]) -> None:
+    """Raise UserError if a node cannot run jobs. given: the arguments of `refusal`."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
 
-    content = file.read_text(encoding="utf-8")
-    look = ray.remote(num_cpus=0)(content_of)
+    look = ray.remote(num_cpus=0)(refusal)
     nodes = [node for node in ray.nodes() if node["Alive"]]
     places = [OnNode(node["NodeID"], soft=False) for node in nodes]
-    answers = [look.options(scheduling_strategy=place).remote(str(file)) for place in places]
+    answers = [look.options(scheduling_strategy=place).remote(*given) for place in places]
     for node, answer in zip(nodes, answers, strict=True):
-        if ray.get(answer) != content:
-            raise UserError(
-                f"hydra/launcher=ray: the node {node['NodeName']} does not see {file.parent}; set paths.log_dir to a "
-                "folder that all nodes share"
-            )
+        try:
+            reason = ray.get(answer)
+        except ray.exceptions.RayError as error:
+            reason = f"cannot run firstlight: {str(error).strip().splitlines()[-1].strip()}"
+        if reason:
+            raise UserError(f"hydra/launcher=ray: the node {node['NodeName']} {reason}")
 
 
-def content_of(path: str) -> str | None:
-    """Return the content of a file on the node that calls this function; None if it does not exist there."""
-    return Path(path).read_text(encoding="utf-8") if Path(path).is_file() else None
+def refusal(folder: str, file: str, content: str, version: str) -> str | None:
+    """Return why this process cannot run jobs of a sweep; None if it can.
+
+    folder: in which the sweep was started; file: of its folder, with its content; version: of firstlight.
+    """
+    if version != __version__:
+        return f"has firstlight {__version__}, and the sweep {version}; install one version on all nodes"
+    if not Path(folder).is_dir():
+        return f"does not see {folder}; start the sweep in a folder that all nodes share"
+    if not Path(file).is_file() or Path(file).read_text(encoding="utf-8") != content:
+        return f"does not see {Path(file).parent}; set paths.log_dir to a folder that all nodes share"
+    return None

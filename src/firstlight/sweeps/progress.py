@@ -25,14 +25,16 @@ from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
 from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, read_history
 from firstlight.sweeps.jobs import Job
+from firstlight.sweeps.places import NOWHERE, Place, places_in
 from firstlight.sweeps.screen import OUTPUT, live_table
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN = 1.0  # between two reads of the folders
-ORDER = ("running", "failed", "interrupted", "finished", "pruned", "waiting")
+ORDER = ("running", "failed", "interrupted", "requeued", "finished", "pruned", "pending", "waiting")
 STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green", "pruned": "dim"}
+MOST_ROWS = 500  # of the table at the end, because a table of 10,000 takes five seconds
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME = 12  # characters
@@ -44,11 +46,12 @@ class Row(NamedTuple):
     status: str
     job: Job
     record: dict[str, Any]
+    place: Place = NOWHERE
 
     @property
     def metric(self) -> float | None:
         """The optimized metric in the record; None before it is known."""
-        value = (self.record.get("metrics") or {}).get(self.job.config.optimized_metric)
+        value = (self.record.get("metrics") or {}).get(self.job.metric)
         return value if is_number(value) else None
 
 
@@ -127,9 +130,10 @@ class Progress:
 
     def rows(self) -> list[Row]:
         """Return a row for each job. The record of a job that has ended is read once."""
-        return [self._row(job) for job in list(self.jobs)]
+        places = places_in(self.folder)
+        return [self._row(job, places.get(job.folder.path.name, NOWHERE)) for job in list(self.jobs)]
 
-    def _row(self, job: Job) -> Row:
+    def _row(self, job: Job, place: Place) -> Row:
         path = job.folder.path
         record = self._ended.get(path) or job.record()
         status = job.folder.status_of(record)
@@ -139,7 +143,7 @@ class Progress:
             status = "failed"
         elif status not in ORDER or record == self._failed_before.get(path):
             status = "waiting"  # it runs again
-        return Row(status, job, record)
+        return Row(place.status(status), job, record, place)
 
     def counts(self, rows: Sequence[Row]) -> Counter[str]:
         """Return the number of jobs by status, and as `left` the number of those that have neither ended nor failed."""
@@ -175,11 +179,14 @@ class Progress:
         yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
 
     def show_results(self) -> None:
-        """Print the table of all jobs, the best of each task, and the command that compares them."""
+        """Print the table of the jobs, the best of each task, and the command that compares them."""
         if self.quiet or not self.jobs:
             return
         console, rows = Console(soft_wrap=True), self.rows()
-        console.print(table_of(rows, console.width))
+        shown = rows if len(rows) <= MOST_ROWS else self.most_relevant_first(rows)[:MOST_ROWS]
+        console.print(table_of(shown, console.width))
+        if len(shown) < len(rows):
+            console.print(f"and {len(rows) - len(shown):,} more")
         counts = self.lines(rows)[:1] if self._live is not None else []  # elsewhere the last line of the log has them
         for line in [*counts, *best_of(rows, with_means=True)]:
             console.print(line)
@@ -191,7 +198,7 @@ class Progress:
 def table_of(rows: Sequence[Row], width: int) -> Table:
     """Return a table with a line for each job, at most width characters wide."""
     cells = [cells_of(row) for row in rows]
-    metrics = ", ".join(sorted({row.job.config.optimized_metric for row in rows}))
+    metrics = ", ".join(sorted({row.job.metric for row in rows}))
     headers = ("job", "status", "step", metrics, "time")
     others = [max(len(line[column]) for line in [headers, *cells]) for column in range(1, len(headers))]
     room = max(NARROWEST_NAME, width - BETWEEN_COLUMNS - sum(others))
@@ -200,13 +207,13 @@ def table_of(rows: Sequence[Row], width: int) -> Table:
         is_text = name in ("job", "status")
         table.add_column(name, justify="left" if is_text else "right", no_wrap=True, overflow="ellipsis")
     for name, status, *numbers in cells:
-        table.add_row(shortened(name, room), Text(status, STYLES.get(status, "")), *numbers)
+        table.add_row(shortened(name, room), Text(status, STYLES.get(status.partition(" ")[0], "")), *numbers)
     return table
 
 
 def cells_of(row: Row) -> tuple[str, ...]:
     """Return the cells of a job, with values of its history while it runs."""
-    metric = row.job.config.optimized_metric
+    metric = row.job.metric
     if row.record.get("status") in ENDED:
         step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
     else:
@@ -214,7 +221,8 @@ def cells_of(row: Row) -> tuple[str, ...]:
         value = next((line[metric] for line in reversed(history) if metric in line), None)
         step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
     shown_step, shown_value = f"{step:,}" if is_number(step) else "", f"{value:.4f}" if is_number(value) else ""
-    return (row.job.name, row.status, shown_step, shown_value, shown_seconds(seconds))
+    status = f"{row.status}  {row.place}".rstrip()
+    return (row.job.name, status, shown_step, shown_value, shown_seconds(seconds))
 
 
 def shortened(name: str, width: int) -> str:
@@ -233,7 +241,7 @@ def best_of(rows: Sequence[Row], *, with_means: bool = False) -> list[str]:
     found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
     for row in rows:
         if row.status == "finished" and (value := row.metric) is not None:
-            found.setdefault((row.record["task"], row.job.config.optimized_metric), []).append((value, row.job))
+            found.setdefault((row.record["task"], row.job.metric), []).append((value, row.job))
     lines = []
     for (_, metric), scored in found.items():
         choose = min if scored[0][1].is_minimized else max

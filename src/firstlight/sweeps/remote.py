@@ -4,9 +4,11 @@ It is JSON, because a pickle would run code when it is read.
 """
 
 import json
+import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
@@ -14,17 +16,47 @@ from omegaconf import DictConfig
 from firstlight.errors import RunError
 from firstlight.runs.folder import ENDED, RunFolder
 from firstlight.runs.overrides import value_of
+from firstlight.version import __version__
 
 MODULE = "firstlight.commands.job"  # `python -m MODULE FILE TASK` runs the jobs of a task
+NOT_STARTED = "it was not started, because another job has failed"  # by sweep.stop_at_first_failure
+FAILURE = ".failure"  # empty, in the folder of a sweep: a job has failed since the command was last started
 
 
-def description(config: DictConfig, jobs: Sequence[Sequence[str]], tasks: Sequence[Sequence[int]]) -> str:
+def description(
+    config: DictConfig, jobs: Sequence[Sequence[str]], tasks: Sequence[Sequence[int]], at_a_time: int = 1
+) -> str:
     """Return JSON from which other processes run jobs.
 
-    config: of the sweep; jobs: the overrides of each job; tasks: the numbers of the jobs of each process.
+    config: of the sweep; jobs: the overrides of each job; tasks: the numbers of the jobs of each task; at_a_time: the
+    number of processes that share the jobs of a task.
     """
-    shared = {"arguments": sys.argv[1:], "hydra": list(config.hydra.overrides.hydra)}
-    return json.dumps({**shared, "jobs": list(map(list, jobs)), "tasks": tasks}, indent=1)
+    described = {
+        "environment": environment(),
+        "arguments": sys.argv[1:],
+        "hydra": list(config.hydra.overrides.hydra),
+        "sweep": str(Path(config.hydra.sweep.dir).absolute()),
+        "stop_at_first_failure": config.sweep.stop_at_first_failure,
+        "at_a_time": at_a_time,
+        "jobs": list(map(list, jobs)),
+        "tasks": tasks,
+    }
+    return json.dumps(described, indent=1)
+
+
+def environment() -> str:
+    """Return the versions that must be the same on all machines."""
+    return f"firstlight {__version__} on Python {'.'.join(platform.python_version_tuple()[:2])}"
+
+
+def refusal(described: dict[str, Any]) -> str | None:
+    """Return why no job of a description may start here now, or None if it may."""
+    if described["environment"] != environment():
+        return (
+            f"{described['environment']} started the sweep, and {platform.node()} has {environment()}; "
+            "install the same versions on all machines"
+        )
+    return NOT_STARTED if described["stop_at_first_failure"] and Path(described["sweep"], FAILURE).exists() else None
 
 
 def error_line(name: str, reason: str) -> str:

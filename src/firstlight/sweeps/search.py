@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
-from firstlight.runs.trials import OBJECTIVES, made, trial_folder
+from firstlight.runs.trials import OBJECTIVES, STUDY_FILE, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
 from firstlight.sweeps.launchers import check_launcher, is_one_by_one, jobs_at_a_time, plan_of
@@ -45,9 +45,13 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     if config.dry_run:
         space.show(n_trials)
         return
-    check_launcher(config)
+    is_new = not (space.folder / STUDY_FILE).exists()
+    if is_new:
+        check_launcher(config)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, make_sampler, pruner)
+    if not is_new and study.has_left(n_trials):
+        check_launcher(config)
 
     def job_of(number: int) -> Job:
         return checked([space.job(trial_folder(number), study.values(number))], sources)[0]
@@ -74,8 +78,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
             able = [jobs[number] for number in numbers if number in jobs]
             runner.run([job for job in able if not job.has_ended], numbers[0])
             for number in numbers:
-                study.tell(number, jobs.get(number))
+                if number not in jobs or jobs[number].folder.path not in runner.not_started:
+                    study.tell(number, jobs.get(number))
             progress.say()
+            if config.sweep.stop_at_first_failure and runner.errors:
+                break
     study.write_best(jobs)
     progress.show_results()
     if len(space.goals) > 1 and not config.quiet:

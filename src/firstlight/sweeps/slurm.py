@@ -17,10 +17,10 @@ from omegaconf import DictConfig
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.sweeps import remote
+from firstlight.sweeps.places import STATES
 from firstlight.terminal_text import say
 
 FOLDER = ".slurm"
-STATES = "states.json"  # in it: the state and the place of each job by the name of its folder
 OVER = (  # the states of a job that Slurm does not run again
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
     "TIMEOUT",
@@ -31,17 +31,18 @@ OPTIONS = {  # of sbatch, by the option of the launcher
     "partition": "partition",
     "timeout_min": "time",
     "nodes": "nodes",
-    "tasks_per_node": "ntasks-per-node",
     "cpus_per_task": "cpus-per-task",
     "gpus_per_node": "gpus-per-node",
 }
 
 
-def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
+def launch(config: DictConfig, jobs: Sequence[Sequence[str]], at_a_time: int) -> list[JobReturn]:
     """Submit the jobs that Slurm does not have already, wait for all of them, and return their results.
 
     With hydra.launcher.wait=false the process ends after the submission. Raises RunError if Slurm refuses the jobs: it
     runs none of them then.
+
+    at_a_time: the number of jobs that run at the same time in a task.
     """
     sweep = Path(config.hydra.sweep.dir)
     (sweep / FOLDER).mkdir(exist_ok=True)
@@ -51,9 +52,10 @@ def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]
         say(f"Slurm has {len(known)} of the jobs already; they are not submitted again")
     new = [each for each in jobs if remote.folder_of(sweep, each).path.name not in known]
     if new:
-        array = submit(config, sweep, new)
+        array = submit(config, sweep, new, at_a_time)
         say(f"Slurm job {array}: {len(new)} jobs")
     if not config.hydra.launcher.wait:
+        note_states(sweep, submitted(sweep), squeue())
         say("The same command shows their progress and collects the results.")
         sys.exit(0)
     return follow(sweep, jobs)
@@ -111,22 +113,23 @@ def submitted(sweep: Path) -> dict[str, str]:
     return found
 
 
-def submit(config: DictConfig, sweep: Path, jobs: Sequence[Sequence[str]]) -> str:
+def submit(config: DictConfig, sweep: Path, jobs: Sequence[Sequence[str]], at_a_time: int) -> str:
     """Submit jobs as one array, and return its number in Slurm."""
-    size = config.hydra.launcher.jobs_per_task
+    size = max(config.hydra.launcher.jobs_per_task, at_a_time)
     tasks = [list(range(start, min(start + size, len(jobs)))) for start in range(0, len(jobs), size)]
     count = len(list((sweep / FOLDER).glob("*.json")))
     file = (sweep / FOLDER / f"{count}.json").absolute()
-    write_atomically(file, remote.description(config, jobs, tasks))
-    write_atomically(file.with_suffix(".sh"), script(config.hydra.launcher, file, len(tasks)))
+    write_atomically(file, remote.description(config, jobs, tasks, at_a_time))
+    write_atomically(file.with_suffix(".sh"), script(config.hydra.launcher, file, len(tasks), at_a_time))
     number = slurm("sbatch", "--parsable", str(file.with_suffix(".sh"))).strip().partition(";")[0]
     write_atomically(file.with_suffix(".id"), number + "\n")
     return number
 
 
-def script(options: DictConfig, file: Path, num_tasks: int) -> str:
-    """Return the script of an array, whose tasks run the jobs of a file."""
-    has_several = options.nodes * options.tasks_per_node > 1
+def script(options: DictConfig, file: Path, num_tasks: int, at_a_time: int) -> str:
+    """Return the script of an array, whose tasks run the jobs of a file, some of them at a time."""
+    num_ranks = options.nodes * options.tasks_per_node
+    has_several = num_ranks * at_a_time > 1
     limit = "" if options.array_parallelism is None else f"%{options.array_parallelism}"
     given = {
         "job-name": file.parents[1].name,
@@ -137,11 +140,14 @@ def script(options: DictConfig, file: Path, num_tasks: int) -> str:
         # To the job itself: with srun its steps get the signal, and without srun its shell, which `exec` replaces.
         "signal": f"{'' if has_several else 'B:'}USR2@{options.signal_delay_s}",
         **{option: options[key] for key, option in OPTIONS.items() if options[key] is not None},
+        "ntasks-per-node": options.tasks_per_node * at_a_time,
         **({} if options.mem_gb is None else {"mem": f"{round(options.mem_gb * 1024)}M"}),
-        **options.sbatch,
+        **(options.sbatch or {}),
     }
     lines = [f"#SBATCH --{key}" if value is None else f"#SBATCH --{key}={value}" for key, value in given.items()]
-    command = shlex.join([*(["srun"] if has_several else []), sys.executable, "-m", remote.MODULE, str(file)])
+    # The ranks of a training end together. Slurm passes no cpus-per-task on to srun.
+    srun = ["srun", f"--cpus-per-task={options.cpus_per_task}", f"--kill-on-bad-exit={int(num_ranks > 1)}"]
+    command = shlex.join([*(srun if has_several else []), sys.executable, "-m", remote.MODULE, str(file)])
     return "\n".join(["#!/bin/bash", *lines, *options.setup, f'exec {command} "$SLURM_ARRAY_TASK_ID"', ""])
 
 
@@ -153,8 +159,7 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
     named = {remote.folder_of(sweep, each).path.name: each for each in jobs}
     while True:
         states = squeue()
-        shown = {name: [tasks[name], *states.get(tasks[name], ("", ""))] for name in named}
-        write_atomically(sweep / FOLDER / STATES, json.dumps(shown))
+        note_states(sweep, {name: tasks[name] for name in named}, states)
         for name in named.keys() - results.keys():
             found = remote.result(sweep, named[name], None)
             if found.status is JobStatus.COMPLETED:
@@ -162,10 +167,19 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
             elif is_alive(states, tasks[name]):
                 gone.pop(name, None)
             elif time.monotonic() - gone.setdefault(name, time.monotonic()) > SECONDS_FOR_FILES:
-                results[name] = remote.result(sweep, named[name], said(sweep, name, tasks[name], shown[name][1]))
+                results[name] = remote.result(
+                    sweep, named[name], said(sweep, name, tasks[name], states.get(tasks[name], ("",))[0])
+                )
+                (sweep / remote.FAILURE).touch()  # which a job that was killed has not done
         if len(results) == len(named):
             return [results[name] for name in named]
         time.sleep(SECONDS_BETWEEN)
+
+
+def note_states(sweep: Path, tasks: dict[str, str], states: dict[str, tuple[str, str]]) -> None:
+    """Write where the jobs are, for the table of the sweep and for `runs`. tasks: by the name of the job's folder."""
+    shown = {name: [task, *states.get(task, ("", ""))] for name, task in tasks.items()}
+    write_atomically(sweep / STATES, json.dumps(shown))
 
 
 def said(sweep: Path, name: str, task: str, state: str) -> str:
@@ -174,5 +188,6 @@ def said(sweep: Path, name: str, task: str, state: str) -> str:
     begin = remote.error_line(name, "")
     lines = output.read_text(encoding="utf-8", errors="replace").splitlines() if output.is_file() else []
     errors = [line.removeprefix(begin) for line in lines if line.startswith(begin)]
-    where = f"Slurm ended its task {task}: {state or 'it is forgotten'}; its output is in {output}"
+    last = f" ends with: {lines[-1]}" if lines else " is empty"
+    where = f"Slurm ended its task {task}: {state or 'it is forgotten'}; its output {output}{last}"
     return errors[-1] if errors else where

@@ -4,10 +4,9 @@ Imports Optuna, which is an extra.
 """
 
 import json
-import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.exceptions import OptunaError
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import SQLAlchemyError
 
 from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
@@ -27,6 +25,9 @@ from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
 BEST_FILE = "best.json"
+UNREADABLE = (  # what Optuna raises for a damaged file
+    *(OptunaError, ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
+)
 
 
 class Space:
@@ -103,7 +104,7 @@ def sampler_of(node: Any, number: int) -> Any:
 
 
 class Study:
-    """Optuna's study, a database in the folder of the search. It stores all trials and their results."""
+    """Optuna's study, a file in the folder of the search. It stores all trials and their results."""
 
     def __init__(self, space: Space, make_sampler: Callable[[int], Any], pruner: Any) -> None:
         """Open or create the study. Raises UserError if an existing one is damaged or belongs to another search.
@@ -123,7 +124,8 @@ class Study:
             )
             known = self.study.user_attrs.get("search")
             then = now if known is None else {str(key): str(value) for key, value in known.items()}
-            self.trials()  # reads the trials that have ended, once
+            for trial in self.trials():
+                trial._validate()
         if known is None:
             self.study.set_user_attr("search", now)
             with warnings.catch_warnings():
@@ -152,6 +154,10 @@ class Study:
         except ValueError as error:
             raise UserError(f"{self.path}: trial {number} is not of this search ({error}); move the file") from error
         return values
+
+    def has_left(self, n_trials: int) -> bool:
+        """Return whether trials remain until there are n_trials that have ended."""
+        return bool(self.trials(TrialState.RUNNING)) or len(self.trials()) < n_trials
 
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
         """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
@@ -210,26 +216,11 @@ def settings(space: Space) -> dict[str, str]:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError where SQLite or Optuna cannot read the file of a study."""
+    """Raise UserError where Optuna cannot read the file of a study."""
     try:
-        if path.exists():
-            check_database(path)
         yield
-    except (OptunaError, SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
-        cause = error.__cause__ or error
-        reason = getattr(cause, "orig", None) or cause
-        if "database is locked" in str(reason):
-            raise UserError(f"{path}: another process uses the search; wait for it, or stop it") from error
+    except UNREADABLE as error:
         raise UserError(
-            f"{path} cannot be read ({type(reason).__name__}: {reason}); "
+            f"{path} cannot be read ({type(error).__name__}: {error}); "
             f"move the folder of the search, or choose another sweep.name"
         ) from error
-
-
-def check_database(path: Path) -> None:
-    """Raise sqlite3.DatabaseError if a file is not a complete database. Wait for a process that writes to it."""
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(address, trials.SECONDS_FOR_OTHERS, uri=True)) as database:
-        found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
-    if found != ["ok"]:
-        raise sqlite3.DatabaseError(" ".join(str(found[0]).split()))

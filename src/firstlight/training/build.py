@@ -36,9 +36,9 @@ from firstlight.kind.load import load
 from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.kind.run import Run
 from firstlight.kind.teachers import check_teacher, fingerprint_of
-from firstlight.lit.checkpoint_io import AtomicCheckpointIO
-from firstlight.lit.distillation import Distillation, NetworkTeacher
+from firstlight.lit.checkpoint import AtomicCheckpointIO
 from firstlight.lit.lightning_internals import NoProfiler
+from firstlight.lit.losses import Distillation, NetworkTeacher
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss

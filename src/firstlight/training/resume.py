@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
+from firstlight.files.locks import SECONDS_WITHOUT_BEAT
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import ENDED, RunFolder, refuse_links
@@ -24,7 +25,9 @@ from firstlight.terminal_text import say
 log = logging.getLogger(__name__)
 
 UNFINISHED = ("running", "interrupted", "failed")
-SECONDS_FOR_OTHERS = 20  # until an earlier process of a job, which a cluster has ended, has written its last checkpoint
+# Until an earlier process of a job, which a cluster has ended, has written its last checkpoint. If it was killed on
+# another computer, its lock counts for SECONDS_WITHOUT_BEAT.
+SECONDS_FOR_OTHERS = SECONDS_WITHOUT_BEAT + 5
 LIMITS = "trainer.max_epochs or trainer.max_steps"
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 

@@ -75,13 +75,19 @@ def show_start(
         "loss": f"expected at initialisation: {expected:.3f}" if kind.cross_entropy else "",
         "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
-        "note": "; ".join(few_rows(data)),
+        "note": "; ".join([*more_epochs(config, trainer), *few_rows(data)]),
     }
     console = terminal()
     for label, text in lines.items():
         style = "bold yellow" if SAMPLE_MARK in text else ""
         if text:
             console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
+
+
+def more_epochs(config: DictConfig, trainer: Trainer) -> list[str]:
+    """Return a note if config.min_steps gives a training more epochs than config.epochs."""
+    is_longer = config.trainer.max_epochs is None and (trainer.max_epochs or 0) > config.epochs
+    return [f"{trainer.max_epochs} epochs in place of {config.epochs}, for min_steps={config.min_steps}"] * is_longer
 
 
 def few_rows(data: dict[str, Any]) -> list[str]:

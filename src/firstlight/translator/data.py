@@ -22,7 +22,7 @@ from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
 from firstlight.text.tokenizers import PAD_ID, Text
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
 

@@ -6,8 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
 from firstlight.kind.kind import DataNode, Kind, ModelNode
-from firstlight.translator.data_options import PairOptions
-from firstlight.translator.options import EncoderDecoderConfig
+from firstlight.translator.options import EncoderDecoderConfig, PairOptions
 from firstlight.translator.parallel import check_pair_path
 
 

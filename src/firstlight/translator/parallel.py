@@ -19,7 +19,7 @@ from firstlight.data.sources import (
 from firstlight.errors import UserError
 from firstlight.files.lines import read_lines
 from firstlight.files.rows import READERS, SPLITS, Layout, Row
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 
 SAMPLE = "pairs"
 

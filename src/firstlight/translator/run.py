@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy, measure_tokens
 from firstlight.data.batches import EvaluationBatches
 from firstlight.data.tables import count_cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
@@ -16,7 +16,6 @@ from firstlight.files.row_writer import write_rows
 from firstlight.kind.attention import Attention, AttentionMap, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
-from firstlight.kind.token_metrics import measure_tokens
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.terminal_text import write_out

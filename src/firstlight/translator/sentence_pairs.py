@@ -14,7 +14,7 @@ from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
-from firstlight.translator.data_options import PairOptions
+from firstlight.translator.options import PairOptions
 
 VERSION = 3  # increase it when the encoding changes, so that the cache is not reused
 SIDES = ("source", "target")

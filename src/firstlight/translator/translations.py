@@ -133,7 +133,7 @@ class Translations(EvaluationCallback):
             translations = [together[row] for row in rows]
             self.scores = score(translations, references)
             for name, value in self.scores.metrics(size).items():
-                pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"))
+                pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"), sync_dist=True)
             chosen = range(0, len(rows), max(len(rows) // max(self.num_samples, 1), 1))[: self.num_samples]
             self.shown = [
                 {"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import torch
 
 from firstlight.callbacks import TokenAccuracy
+from firstlight.callbacks.token_metrics import measure_tokens
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, first_drawable
-from firstlight.kind.token_metrics import measure_tokens
 from firstlight.terminal_text import write_out
 from tagging.data import TagData, ids_of_words
 

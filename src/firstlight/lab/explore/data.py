@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
-from firstlight.data.corpus_options import Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
     plot_coverage,
@@ -92,7 +91,7 @@ def passages(subject: Subject) -> Drawn:
     """Return the figure of the lengths of documents, or of passages between blank lines."""
     data = subject.data
     are_characters = isinstance(data.tokenizer, CharacterTokenizer)
-    if data.options.preparation is Preparation.lines:
+    if data.options.preparation.name == "lines":
         ends = np.flatnonzero(data.ids(data.stream("train")) == data.separator_id)
         found, unit, one = np.diff(ends) - 1, "characters" if are_characters else "tokens", "document"
     else:

@@ -1,4 +1,4 @@
-"""Figures of the parts of a network: attention, positions, embeddings and norms."""
+"""Figures of the parts of a network: attention, positions and embeddings."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from firstlight.figures import (
     plot_attention_grid,
     plot_attention_heads,
     plot_embeddings,
-    plot_norms,
     plot_position_similarity,
     plot_position_waves,
 )
@@ -105,24 +104,6 @@ def embeddings(subject: Subject) -> Drawn:
         title=f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions",
     )
     return Drawn(figure, notes)
-
-
-def norms(subject: Subject) -> Drawn:
-    """Return the figure of the Frobenius norms of all parameters, and of their gradients if the data is found."""
-    network = subject.run.network
-    parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
-    notes = []
-    gradients = None
-    try:
-        with torch.enable_grad():
-            loss = subject.run.loss(subject.data)
-        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
-    except NothingToDrawError as error:
-        notes.append(f"no gradients: {error}")
-    names = [name.replace("self_attention", "attention") for name in parameters]
-    sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
-    return Drawn(plot_norms(names, sizes, gradients), notes)
 
 
 def _learned(run: Run) -> dict[str, NDArray[np.float32]]:

@@ -25,12 +25,10 @@ MIDDLE = (
 LAST = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
 )
-# Numbers, whose columns have one type even if all values are integers or are missing.
-FLOATS = {
+FLOATS = {  # numbers that are not counts, also if all values are integers or are missing
     *("dropout", "value", "group_mean", "group_sd", "group_half_width", "verdict_p"),
     *("fit_seconds", "tokens_per_second", "compute_flops"),
 }
-INTEGERS = {"rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"}
 
 
 def columns(runs: Sequence[Run]) -> list[str]:
@@ -125,23 +123,6 @@ def list_runs(folder: Path) -> "pandas.DataFrame":
     rows = list(run_rows(found, runs))
     for row in rows:
         row["folder"] = str(folder / row["folder"])
+    table = pandas.DataFrame(rows, columns=columns(runs)).convert_dtypes()
     floats = FLOATS.union(*(run.metrics for run in runs))
-    return pandas.DataFrame({name: _column(name, [row.get(name) for row in rows], floats) for name in columns(runs)})
-
-
-def _column(name: str, values: Sequence[Any], floats: set[str]) -> "pandas.Series":
-    """Return a column whose type can hold all values."""
-    import pandas
-
-    known = [value for value in values if value is not None]
-    kinds = {type(value) for value in known}
-    dtype: str | None = "object"
-    if kinds <= {int, float} and (name in floats or float in kinds):
-        dtype = "float64"
-    elif kinds <= {int} and (known or name in INTEGERS) and all(abs(value) < 2**63 for value in known):
-        dtype = "Int64"
-    elif kinds == {bool}:
-        dtype = "bool" if len(known) == len(values) else "boolean"
-    elif kinds == {str}:
-        dtype = None  # pandas 3 has a type for text, and pandas 2 takes objects
-    return pandas.Series(values, dtype=dtype)
+    return table.astype({name: "float64" for name in floats if pandas.api.types.is_numeric_dtype(table[name])})
