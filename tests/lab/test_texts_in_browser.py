@@ -101,7 +101,6 @@ def test_the_ids_are_those_of_the_tokenizer(page: Any, train: Callable[[], Any])
 @pytest.mark.parametrize("train", [words, subwords])
 def test_pairs_have_their_marks_and_are_cut_alike(page: Any, train: Callable[[], Any]) -> None:
     from firstlight.classifier.data import fitted
-
     from firstlight.data.options import Truncation
 
     tokenizer = train_word_tokenizer(texts(), pairs=True)[0]

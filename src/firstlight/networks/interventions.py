@@ -27,8 +27,7 @@ Score = Callable[[Tensor], Tensor]
 def logit_lens(network: nn.Module, *inputs: Any) -> dict[str, Tensor]:
     """Return the logits that a network would have if the blocks after each block were left out.
 
-    The vectors after a block go directly to the last norm and the output layer (nostalgebraist 2020, "Interpreting GPT:
-    the logit lens").
+    The vectors after a block go directly to the last norm and the output layer (nostalgebraist 2020, "logit lens").
 
     Args:
         network: a network with named activations. Of a translator, the blocks are those of the decoder.
@@ -129,8 +128,7 @@ def activation_patching(
         step: the end of the names of the activations, such as hook_resid_pre, hook_attn_out, hook_mlp_out or hook_z.
 
     Returns:
-        The shares by the name of the activation: (length,), for its vector at each token, or (heads,) for `hook_z`,
-        whose heads are replaced at all tokens.
+        The shares by the name of the activation: (length,), one for each token; for `hook_z` (heads,), at all tokens.
 
     Raises:
         ValueError: if the texts differ in length, have the same score, or no activation has this name.
