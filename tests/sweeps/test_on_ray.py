@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from firstlight.commands.job import run_on_worker
+from firstlight.commands.job import run
 from firstlight.errors import UserError
-from firstlight.sweeps.on_ray import refusal, refuse_too_much
-from firstlight.version import __version__
+from firstlight.sweeps.on_ray import refuse_too_much
+from firstlight.sweeps.remote import environment, refusal
 
 GB = 2**30
 
@@ -34,26 +34,32 @@ def test_a_job_must_fit_on_one_node_that_is_alive() -> None:
     assert str(error.value) == f"hydra.launcher: a job needs {needed}, and a node of the cluster has at most {there}"
 
 
-def test_a_node_runs_jobs_only_with_the_same_folders_and_version(tmp_path: Path) -> None:
+def test_a_machine_runs_jobs_only_with_the_same_folders_and_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "sweep" / "multirun.yaml"
     file.parent.mkdir()
     file.write_text("é\n", encoding="utf-8")
-    given = {"folder": str(tmp_path), "file": str(file), "content": "é\n", "version": __version__}
-    assert refusal(**given) is None
-    absent, shared = str(tmp_path / "absent"), "that all nodes share"
+    given = {
+        "environment": environment(),
+        "folder": str(tmp_path),
+        "sweep": str(file.parent),
+        "sweep_file": "é\n",
+        "stop_at_first_failure": False,
+        "jobs": [["hydra.sweep.subdir=seed-1"]],
+    }
+    assert refusal(given) is None
+    before, here, absent, shared = Path.cwd(), os.uname().nodename, str(tmp_path / "absent"), "that all machines share"
     for other, reason in (
-        ({"version": "9.8"}, f"has firstlight {__version__}, and the sweep 9.8; install one version on all nodes"),
-        ({"folder": absent}, f"does not see {absent}; start the sweep in a folder {shared}"),
-        ({"file": f"{absent}/a"}, f"does not see {absent}; set paths.log_dir to a folder {shared}"),
-        ({"content": "e\n"}, f"does not see {file.parent}; set paths.log_dir to a folder {shared}"),
+        (
+            {"environment": "firstlight 9.8 on Python 3.9"},
+            f"firstlight 9.8 on Python 3.9 started the sweep, and {here} has {environment()}; "
+            "install the same versions on all machines",
+        ),
+        ({"folder": absent}, f"{here} does not see {absent}; start the sweep in a folder {shared}"),
+        ({"sweep": absent}, f"{here} does not see {absent}; set paths.log_dir to a folder {shared}"),
+        ({"sweep_file": "e\n"}, f"{here} does not see {file.parent}; set paths.log_dir to a folder {shared}"),
     ):
-        assert refusal(**given | other) == reason
-
-
-def test_a_job_on_a_node_that_joined_later_with_another_version_is_not_run(tmp_path: Path) -> None:
-    before = Path.cwd()
-    reason = run_on_worker("", 0, (str(tmp_path), "", "", "9.8"))
-    assert reason == f"the node {os.uname().nodename} has firstlight {__version__}, and the sweep 9.8; " + (
-        "install one version on all nodes"
-    )
+        assert run(given | other, 0) == reason  # also on a node that has joined the cluster after the start
+        assert capsys.readouterr().err == f"error: seed-1: {reason}\n"
     assert Path.cwd() == before

@@ -11,7 +11,6 @@ if __name__ == "__main__":
 # isort: split
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -33,7 +32,6 @@ from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import remote
-from firstlight.sweeps.on_ray import refusal
 from firstlight.terminal_text import say
 from firstlight.training.resume import is_further_process
 
@@ -54,6 +52,8 @@ def run(described: dict[str, Any], number: int) -> str | None:
 
 def train(described: dict[str, Any], number: int, folder: RunFolder) -> str | None:
     """Train a job, and return its error in a line, or None."""
+    os.chdir(described["folder"])
+    make_importable(Path.cwd())
     register_schemas()
     sys.argv[1:] = described["arguments"]  # which name the user's folders of settings
     from firstlight.commands.train import train_job
@@ -119,15 +119,6 @@ def stand_alone() -> int:
     for name in ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"):  # by which Lightning recognizes a rank
         del os.environ[name]
     return number
-
-
-def run_on_worker(described: str, number: int, given: tuple[str, str, str, str]) -> str | None:
-    """Run a job of a description in a worker of Ray, as `run` does. given: the arguments of `refusal`."""
-    if reason := refusal(*given):  # of a node that has joined the cluster after the start of the sweep
-        return f"the node {socket.gethostname()} {reason}"
-    os.chdir(given[0])
-    make_importable(Path.cwd())
-    return run(json.loads(described), number)
 
 
 def requeue() -> None:

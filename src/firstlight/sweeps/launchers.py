@@ -116,6 +116,34 @@ def check_gpus(config: DictConfig) -> None:
         )
 
 
+def refuse_processes(config: DictConfig) -> None:
+    """Raise UserError for a strategy that starts the complete command again in each process.
+
+    On Slurm, which starts the processes of a job, raise it if their number is not that of the training.
+    """
+    strategy = str(config.trainer.get("strategy", "auto"))
+    if strategy == "auto" and not (config.trainer.get("devices") in (1, "1") and config.trainer.get("num_nodes") == 1):
+        strategy = "ddp"  # Lightning's choice for several devices
+    is_restarted = strategy.startswith("ddp") and not re.search("spawn|fork|notebook", strategy)
+    launcher = config.hydra.launcher
+    if is_on_slurm(config):
+        started = {"num_nodes": "nodes", "devices": "tasks_per_node"}
+        for key, option in started.items():
+            given = config.trainer.get(key) if is_restarted or key == "num_nodes" else 1
+            if str(given) not in (str(launcher[option]), "-1", "auto"):
+                raise UserError(
+                    f"hydra.launcher.{option}={launcher[option]} must equal trainer.{key}={given} of a training by "
+                    "trainer=ddp; change one of them"
+                )
+    if not is_restarted or "Slurm" in str(launcher.get("_target_")):
+        return
+    raise UserError(
+        f"trainer.strategy={strategy} would start the complete sweep again in each process; use trainer=ddp_sim or "
+        f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=slurm with "
+        f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
+    )
+
+
 def gpus_of(config: DictConfig) -> list[str]:
     """Return the GPUs that the jobs share, by their names in CUDA_VISIBLE_DEVICES."""
     count, visible = num_gpus(config), os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 from firstlight.invocation import install_command
 from firstlight.runs.folder import SWEEP_FILE
 from firstlight.sweeps import remote
-from firstlight.version import PACKAGE, __version__
+from firstlight.version import PACKAGE
 
 SECONDS_TO_CONNECT = 10
 MOST_WAITED_FOR = 1000  # of the jobs; each call of ray.wait looks at all of them
@@ -34,14 +34,14 @@ def launch(config: DictConfig, jobs: Sequence[Sequence[str]]) -> list[JobReturn]
     options = config.hydra.launcher
     ray = connected(options)
     sweep = Path(config.hydra.sweep.dir).absolute()
-    given = str(Path.cwd()), str(sweep / SWEEP_FILE), (sweep / SWEEP_FILE).read_text(encoding="utf-8"), __version__
+    shared = {"sweep_file": (sweep / SWEEP_FILE).read_text(encoding="utf-8")}
     errors: dict[int, str | None] = {}
     try:
-        refuse_other_nodes(ray, given)
-        run = resolve_name(f"{remote.MODULE}:run_on_worker")
+        described = ray.put(remote.description(config, jobs, []) | shared)
+        refuse_other_nodes(ray, described)
+        run = resolve_name(f"{remote.MODULE}:run")
         task = ray.remote(max_calls=1, max_retries=options.retries, **requirements(options))(run)
-        described = ray.put(remote.description(config, jobs, []))
-        waiting = {task.remote(described, number, given): number for number in range(len(jobs))}
+        waiting = {task.remote(described, number): number for number in range(len(jobs))}
         while waiting:
             (done, *_), _ = ray.wait(list(islice(waiting, MOST_WAITED_FOR)), num_returns=1)
             number = waiting.pop(done)
@@ -120,32 +120,18 @@ def in_words(amounts: dict[str, float]) -> str:
     return ", ".join(f"{amount:g} {'GB of ' * (name == 'memory')}{name}" for name, amount in in_gb.items())
 
 
-def refuse_other_nodes(ray: Any, given: tuple[str, str, str, str]) -> None:
-    """Raise UserError if a node cannot run jobs. given: the arguments of `refusal`."""
+def refuse_other_nodes(ray: Any, described: Any) -> None:
+    """Raise UserError if a node cannot run jobs. described: a reference of Ray to their description."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
 
-    look = ray.remote(num_cpus=0)(refusal)
+    look = ray.remote(num_cpus=0)(remote.refusal)
     nodes = [node for node in ray.nodes() if node["Alive"]]
     places = [OnNode(node["NodeID"], soft=False) for node in nodes]
-    answers = [look.options(scheduling_strategy=place).remote(*given) for place in places]
+    answers = [look.options(scheduling_strategy=place).remote(described) for place in places]
     for node, answer in zip(nodes, answers, strict=True):
         try:
             reason = ray.get(answer)
         except ray.exceptions.RayError as error:
-            reason = f"cannot run firstlight: {str(error).strip().splitlines()[-1].strip()}"
+            reason = f"{node['NodeName']} cannot run firstlight: {str(error).strip().splitlines()[-1].strip()}"
         if reason:
-            raise UserError(f"hydra/launcher=ray: the node {node['NodeName']} {reason}")
-
-
-def refusal(folder: str, file: str, content: str, version: str) -> str | None:
-    """Return why this process cannot run jobs of a sweep; None if it can.
-
-    folder: in which the sweep was started; file: of its folder, with its content; version: of firstlight.
-    """
-    if version != __version__:
-        return f"has firstlight {__version__}, and the sweep {version}; install one version on all nodes"
-    if not Path(folder).is_dir():
-        return f"does not see {folder}; start the sweep in a folder that all nodes share"
-    if not Path(file).is_file() or Path(file).read_text(encoding="utf-8") != content:
-        return f"does not see {Path(file).parent}; set paths.log_dir to a folder that all nodes share"
-    return None
+            raise UserError(f"hydra/launcher=ray: {reason}")

@@ -3,7 +3,6 @@
 It is JSON, because a pickle would run code when it is read.
 """
 
-import json
 import platform
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
 
 from firstlight.errors import RunError
-from firstlight.runs.folder import ENDED, RunFolder
+from firstlight.runs.folder import ENDED, SWEEP_FILE, RunFolder
 from firstlight.runs.overrides import value_of
 from firstlight.version import __version__
 
@@ -25,15 +24,16 @@ FAILURE = ".failure"  # empty, in the folder of a sweep: a job has failed since 
 
 def description(
     config: DictConfig, jobs: Sequence[Sequence[str]], tasks: Sequence[Sequence[int]], at_a_time: int = 1
-) -> str:
-    """Return JSON from which other processes run jobs.
+) -> dict[str, Any]:
+    """Return values of JSON from which other processes run jobs.
 
     config: of the sweep; jobs: the overrides of each job; tasks: the numbers of the jobs of each task; at_a_time: the
     number of processes that share the jobs of a task.
     """
-    described = {
+    return {
         "environment": environment(),
         "arguments": sys.argv[1:],
+        "folder": str(Path.cwd()),
         "hydra": list(config.hydra.overrides.hydra),
         "sweep": str(Path(config.hydra.sweep.dir).absolute()),
         "stop_at_first_failure": config.sweep.stop_at_first_failure,
@@ -41,7 +41,6 @@ def description(
         "jobs": list(map(list, jobs)),
         "tasks": tasks,
     }
-    return json.dumps(described, indent=1)
 
 
 def environment() -> str:
@@ -50,13 +49,23 @@ def environment() -> str:
 
 
 def refusal(described: dict[str, Any]) -> str | None:
-    """Return why no job of a description may start here now, or None if it may."""
+    """Return why no job of a description may start here now, or None if it may.
+
+    sweep_file: of the description, if it came without a shared disk: the content of the sweep's SWEEP_FILE.
+    """
+    here = platform.node()
     if described["environment"] != environment():
         return (
-            f"{described['environment']} started the sweep, and {platform.node()} has {environment()}; "
+            f"{described['environment']} started the sweep, and {here} has {environment()}; "
             "install the same versions on all machines"
         )
-    return NOT_STARTED if described["stop_at_first_failure"] and Path(described["sweep"], FAILURE).exists() else None
+    if not Path(described["folder"]).is_dir():
+        return f"{here} does not see {described['folder']}; start the sweep in a folder that all machines share"
+    sweep, file = Path(described["sweep"]), Path(described["sweep"], SWEEP_FILE)
+    seen = file.read_text(encoding="utf-8") if file.is_file() else None
+    if seen != described.get("sweep_file", seen):
+        return f"{here} does not see {sweep}; set paths.log_dir to a folder that all machines share"
+    return NOT_STARTED if described["stop_at_first_failure"] and (sweep / FAILURE).exists() else None
 
 
 def error_line(name: str, reason: str) -> str:

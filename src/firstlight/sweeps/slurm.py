@@ -119,7 +119,7 @@ def submit(config: DictConfig, sweep: Path, jobs: Sequence[Sequence[str]], at_a_
     tasks = [list(range(start, min(start + size, len(jobs)))) for start in range(0, len(jobs), size)]
     count = len(list((sweep / FOLDER).glob("*.json")))
     file = (sweep / FOLDER / f"{count}.json").absolute()
-    write_atomically(file, remote.description(config, jobs, tasks, at_a_time))
+    write_atomically(file, json.dumps(remote.description(config, jobs, tasks, at_a_time), indent=1))
     write_atomically(file.with_suffix(".sh"), script(config.hydra.launcher, file, len(tasks), at_a_time))
     number = slurm("sbatch", "--parsable", str(file.with_suffix(".sh"))).strip().partition(";")[0]
     write_atomically(file.with_suffix(".id"), number + "\n")
