@@ -49,7 +49,7 @@ SEE = f"""([description, data, input]) => {{
     const found = {{}};
     const see = (name, {{ data, shape }}) => (found[name] = [shape, Array.from(data, (value) => String(value))]);
     network.run(isPair ? {{ source: ids(input), target: ids(input) }} : ids(input), {{ see }});
-    return [network.names, found];
+    return [Object.keys(found), found];
 }}"""
 EDIT = f"""([description, data, input]) => {{
     {OPEN}

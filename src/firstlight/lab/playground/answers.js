@@ -1,4 +1,3 @@
-"use strict";
 // The answers of the runs of an exported page, computed in the page: HTML and events like those of the server, without
 // the attention, which inspector.js shows. All texts of users and networks are escaped.
 
@@ -211,11 +210,8 @@ function candidatesOf(model, shares, drawn, name) {
 // --- the runs of the page ---
 
 const readable = (number) => number.toLocaleString("en");
-function openSaved({ description, tensors }) {
-  const text = atob(tensors), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return openNetwork(description, bytes.buffer);
-}
+const bytesOfBase64 = (text) => Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+const openSaved = ({ description, tensors }) => openNetwork(description, bytesOfBase64(tensors).buffer);
 
 const opened = new Map(); // run -> its network
 function networkOf(run) {
@@ -225,8 +221,7 @@ function networkOf(run) {
 
 async function computedAnswer(run, values, signal) {
   const network = networkOf(run), text = encodable(values.text.slice(0, MOST_READ));
-  const isCut = values.text.length > MOST_READ;
-  const notes = isCut ? [`the text is long: only its first ${readable(MOST_READ)} characters are read`] : [];
+  const notes = values.text.length > MOST_READ ? [`the text is long: only its first ${readable(MOST_READ)} characters are read`] : [];
   try {
     return (await ANSWERS[network.kind](network, text, { ...values, notes }, signal)).text;
   } catch (error) {

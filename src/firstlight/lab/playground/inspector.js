@@ -1,4 +1,3 @@
-"use strict";
 // A network opened step by step: the tokens of a text, its attention, its feed-forward layers and its probabilities, with
 // interventions. network.js computes the numbers. All texts are set as text, never as HTML.
 
@@ -39,13 +38,10 @@ function openInspector(place, network, { number, text, examples }) {
   place.classList.add("inspector");
   place.replaceChildren(bar, guide, controls, ...panels);
 
-  const canvases = {}; // name of a heat map -> {canvas, side}
+  const canvases = {}; // name of a heat map -> its canvas. side: whether its "rows" or its "columns" are tokens
   function picture(panel, name, caption, side) {
-    const canvas = make("canvas", { role: "img" });
-    canvases[name] = { canvas, side };
-    canvas.dataset.side = side;
-    const figure = make("figure", {}, make("figcaption", {}, caption), canvas);
-    body[panel].append(figure);
+    canvases[name] = make("canvas", { role: "img", "data-side": side });
+    body[panel].append(make("figure", {}, make("figcaption", {}, caption), canvases[name]));
   }
   const chips = {}, worths = make("p", { className: "says" }), arcs = make("div", { className: "arcs", tabIndex: 0, role: "group", "aria-label": "arcs of attention" });
   for (const side of isTranslator ? ["source", "target"] : ["source"]) {
@@ -85,21 +81,13 @@ function openInspector(place, network, { number, text, examples }) {
   const over = (event) => {
     const { side, token } = event.target.dataset;
     if (token !== undefined) return mark(side, Number(token));
-    const found = Object.values(canvases).find(({ canvas }) => canvas === event.target);
-    if (!found || !now) return;
+    if (!side || !now) return;
     const { width, height } = event.target.getBoundingClientRect(), layer = layers[state.layer];
-    const isRows = found.side === "rows", names = now.read.names[isRows ? layer.rows : "source"];
+    const isRows = side === "rows", names = now.read.names[isRows ? layer.rows : "source"];
     mark(isRows ? layer.rows : "source", Math.min(names.length - 1, Math.floor((isRows ? event.offsetY / height : event.offsetX / width) * names.length)));
   };
   place.addEventListener("mousemove", over);
   place.addEventListener("focusin", over);
-  place.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], { side, token } = event.target.dataset;
-    const next = step && token !== undefined && chips[side].querySelector(`[data-token="${Number(token) + step}"]`);
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
-  });
   dark.addEventListener("change", () => now && draw());
 
   function set(changes) {
@@ -174,7 +162,7 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   const shareOf = (logits, wanted) => sharesOfLogits(network, logits, { temperature: 1, topP: 1 })[wanted];
-  const wanted = () => indexOfLargest(now.full);
+  const wanted = () => best(now.full, 1)[0];
 
   // Computes the worth of each token and the patches, a few runs at a time.
   async function explain(own) {
@@ -183,7 +171,7 @@ function openInspector(place, network, { number, text, examples }) {
     const isMask = (id) => network.kind === "masked" && id === network.reader.tokenizer.words.length;
     for (let i = 0; i < n; i++) {
       if (n > 1 && !isMask(read.source[i])) now.worth[i] = base - shareOf(shares({ ...read, source: read.source.filter((_, j) => j !== i) }, without(state.off)), goal);
-      await new Promise((resolve) => setTimeout(resolve));
+      await pause();
       if (own !== turn) return;
     }
     draw();
@@ -197,7 +185,7 @@ function openInspector(place, network, { number, text, examples }) {
       const name = `${block}.hook_resid_pre`;
       for (let i = 0; i < n; i++) {
         patches[b][i] = (shareOf(shares(read, without(state.off, { [name]: withRow(i, others.get(name)) })), goal) - base) / distance;
-        await new Promise((resolve) => setTimeout(resolve));
+        await pause();
         if (own !== turn) return;
       }
     }
@@ -230,8 +218,7 @@ function openInspector(place, network, { number, text, examples }) {
     const cell = (text, role = "cell", className = "share") => make("span", { role, className }, text);
     const header = make("div", { className: "row head", role: "row" }, cell("", "columnheader", "name"), cell("", "columnheader", ""), ...["now", "all heads", ...(now.second ? ["second text"] : [])].map((title) => cell(title, "columnheader")));
     const rows = rowsOfBars().map(([i, share, ...others]) => {
-      const track = make("span", { className: "track", role: "cell", "aria-hidden": "true" }, make("span", { className: "fill" }));
-      track.firstChild.style.width = `${100 * share}%`;
+      const track = trackOf(share, { role: "cell", "aria-hidden": "true" });
       return make("div", { className: "row", role: "row" }, cell(nameOf(i), "rowheader", "name"), track, ...[share, ...others].map((each) => cell(shareText(each))));
     });
     bars.style.setProperty("--columns", now.second ? 3 : 2);
@@ -239,24 +226,21 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   function drawArcs(weights, columns, row) {
-    const space = "http://www.w3.org/2000/svg", step = 26, width = columns.length * step + 40, x = (i) => 30 + i * step;
-    const svg = document.createElementNS(space, "svg"), isOne = layers[state.layer].rows === layers[state.layer].columns;
-    const add = (tag, attributes, text = "") => {
-      const made = document.createElementNS(space, tag);
+    const step = 26, width = columns.length * step + 40, x = (i) => 30 + i * step, height = 90;
+    const isOne = layers[state.layer].rows === layers[state.layer].columns, from = isOne ? x(row) : width / 2;
+    const add = (parent, tag, attributes, text = "") => {
+      const made = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
       for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
       made.textContent = text;
-      svg.append(made);
+      return made;
     };
-    const from = isOne ? x(row) : width / 2, height = 90;
+    arcs.replaceChildren();
+    const svg = add(arcs, "svg", { viewBox: `0 0 ${width} ${height + 90}`, width, "aria-hidden": "true" });
     columns.forEach((name, j) => {
       const share = weights.at(row, j), to = x(j), bend = isOne ? Math.min(height - 8, 12 + Math.abs(to - from) / 3) : height - 8;
-      if (share > 0.005) add("path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 6} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
-      add("text", { transform: `translate(${to} ${height + 8}) rotate(60)`, "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
+      if (share > 0.005) add(svg, "path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 6} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
+      add(svg, "text", { transform: `translate(${to} ${height + 8}) rotate(60)`, "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
     });
-    svg.setAttribute("viewBox", `0 0 ${width} ${height + 90}`);
-    svg.setAttribute("width", width);
-    svg.setAttribute("aria-hidden", "true");
-    arcs.replaceChildren(svg);
   }
 
   function draw() {
@@ -264,7 +248,7 @@ function openInspector(place, network, { number, text, examples }) {
     const row = state.side === layer.rows ? state.token : null, column = state.side === layer.columns ? state.token : null, at = Math.min(row ?? 0, names[layer.rows].length - 1);
     const stack = layer.block.split(".")[0], prefix = isTranslator ? `${stack}.` : "", group = network.options.num_heads / network.options.num_key_value_heads;
     const show = (name, values, more = {}) => {
-      const { canvas } = canvases[name];
+      const canvas = canvases[name];
       canvas.closest("figure").hidden = !values;
       if (!values) return;
       paint(canvas, values, { row, ...more });

@@ -1,13 +1,10 @@
-"use strict";
 // The networks of firstlight in the browser: the forward pass, without a library. It follows src/firstlight/networks,
 // and the tests compare the two. Activations have the names of TransformerLens, such as "blocks.0.attn.hook_pattern".
 // In the shapes below, n is the number of tokens.
 
 // Open an exported network. description: its options, tokenizers, and the names, shapes and offsets of its tensors;
 // buffer: an ArrayBuffer with all tensors as float32, little-endian.
-function openNetwork(description, buffer) {
-  return new Network(description, buffer);
-}
+const openNetwork = (description, buffer) => new Network(description, buffer);
 
 // A function that passes an activation through `edit` and shows it to `see`, both of which may be undefined.
 const hookOf = (see, edit) => (name, value) => {
@@ -22,20 +19,9 @@ class Network {
     const read = ([name, shape, offset]) => [name, tensor(shape, new Float32Array(buffer, offset, sizeOf(shape)))];
     this.weights = new Map(description.tensors.map(read));
     this.reader = openReader(this);
-  }
-
-  // The names of the activations, in the order in which a run computes them.
-  get names() {
-    const names = new Set(), ids = Int32Array.of(START_ID, DELIMITER_ID, EXTRACT_ID);
-    const inputs = this.kind === "translator" ? { source: ids.subarray(0, 1), target: ids.subarray(0, 1) } : ids.subarray(0, 3);
-    this.run(this.kind === "generator" ? Int32Array.of(0) : inputs, { see: (name) => names.add(name) });
-    return [...names];
-  }
-
-  // The ids of a text as the network reads them, cut to its context, and their readable tokens. A classifier and a
-  // masked language model also return `words` and `wordOf`, the number of the word of each token; all return `notes`.
-  encode(text) {
-    return this.reader.encode(text);
+    // The ids of a text as the network reads them, cut to its context, and their readable tokens. A classifier and a
+    // masked language model also return `words` and `wordOf`, the number of the word of each token; all return `notes`.
+    this.encode = this.reader.encode;
   }
 
   // The logits of an input: (outputs) of a classifier, (n, vocabulary) of the other kinds. inputs: ids; a translator's

@@ -1,30 +1,21 @@
-"use strict";
 // Shows the answers of the runs to the user's texts, their attention and their candidates. The answers come from the
 // server; in an exported page, answers.js computes them. Only answers are set as HTML, and their texts are escaped.
 
 const MOST_CHARACTERS = 200000; // characters that are sent; the server reads fewer
 const WAIT = 60; // milliseconds from a key press to the requests
 const SILENT = "The playground does not answer. Check that it is still running in its terminal.";
-const running = new WeakMap(); // panel -> the AbortController of its request
-const written = new WeakMap(); // panel -> its tokens, with their candidates
 
 const panelsOf = (form) => [...form.closest("section").querySelectorAll(".panel")];
 const formOf = (panel) => panel.closest("section").querySelector("form");
+const element = (tag, className, ...children) => make(tag, { className }, ...children);
 const answerOf = (panel) => panel.querySelector(".answer");
 
-function element(tag, classes, text = "") {
-  const made = document.createElement(tag);
-  made.className = classes;
-  made.textContent = text;
-  return made;
-}
+const numberIn = ({ value }) => (value === "" ? null : Number(value));
 
 function valuesOf(form) {
   const values = {};
   for (const field of form.elements) {
-    if (!field.name) continue;
-    if (field.type === "number") values[field.name] = field.value === "" ? null : Number(field.value);
-    else values[field.name] = field.value;
+    if (field.name) values[field.name] = field.type === "number" ? numberIn(field) : field.value;
   }
   const isPrompt = form.classList.contains("written"); // a long prompt is cut at its beginning
   values.text = isPrompt ? values.text.slice(-MOST_CHARACTERS) : values.text.slice(0, MOST_CHARACTERS);
@@ -33,15 +24,14 @@ function valuesOf(form) {
 
 // A signal of the next request of a panel, which ends the one before.
 function signalOf(panel) {
-  running.get(panel)?.abort();
-  running.set(panel, new AbortController());
-  return running.get(panel).signal;
+  panel.running?.abort();
+  panel.running = new AbortController();
+  return panel.running.signal;
 }
 
-function post(run, what, values, signal) {
-  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) };
-  return fetch(`runs/${run}/${what}`, { ...options, signal });
-}
+const HEADERS = { "Content-Type": "application/json" };
+const post = (run, what, values, signal) =>
+  fetch(`runs/${run}/${what}`, { method: "POST", headers: HEADERS, body: JSON.stringify(values), signal });
 
 const served = {
   answer: async (run, values, signal) => (await post(run, "answer", values, signal)).text(),
@@ -71,7 +61,7 @@ function complain(panel, error) {
 // Each panel has one request at a time. Changes during a request are sent together in the next one.
 async function ask(panel) {
   panel.isStale = true;
-  if (panel.isAsking && isExported) running.get(panel)?.abort(); // it would occupy the page
+  if (panel.isAsking && isExported) panel.running?.abort(); // it would occupy the page
   if (panel.isAsking) return;
   panel.isAsking = true;
   while (panel.isStale) {
@@ -85,7 +75,7 @@ async function askOnce(panel) {
   const values = valuesOf(formOf(panel));
   const answer = answerOf(panel);
   if (panel.dataset.label) values.label = panel.dataset.label;
-  for (const choice of answer.querySelectorAll("select")) values[choice.name] = choice.value === "" ? null : Number(choice.value);
+  for (const choice of answer.querySelectorAll("select")) values[choice.name] = numberIn(choice);
   try {
     const classes = answer.querySelector(".classes"); // available long before their explanation
     if (classes) {
@@ -132,7 +122,7 @@ document.addEventListener("change", (event) => {
 function look(word) {
   const map = word.closest(".attention");
   const answer = word.closest(".answer");
-  if (!map.weights) map.weights = Uint8Array.from(atob(map.dataset.weights), (byte) => byte.charCodeAt(0));
+  map.weights ??= bytesOfBase64(map.dataset.weights);
   const columns = Number(map.dataset.columns);
   const isRow = "row" in word.dataset;
   const own = Number(isRow ? word.dataset.row : word.dataset.column);
@@ -147,10 +137,10 @@ function look(word) {
     const part = Math.round((65 * weights[i]) / largest);
     other.style.setProperty("--look", `color-mix(in srgb, var(--attention) ${part}%, var(--paper))`);
   });
-  const best = weights.map((weight, i) => [weight, others[i].textContent]).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  const largestFirst = best(weights, 4).filter((i) => weights[i] > 0);
   const looks = answer.querySelector(".looks");
   looks.replaceChildren(element("b", "", word.textContent), isRow ? " attends to " : " is attended to by ");
-  looks.append(best.filter(([weight]) => weight > 0).map(([weight, name]) => `${name} ${Math.round(100 * weight)}%`).join(", "));
+  looks.append(largestFirst.map((i) => `${others[i].textContent} ${Math.round(100 * weights[i])}%`).join(", "));
   answer.classList.add("looking");
 }
 
@@ -164,7 +154,7 @@ for (const kind of ["mouseover", "focusin"]) {
 
 // Moves the keyboard focus to the next word, so that Tab stops at one word of a text.
 function moveTo(word, step) {
-  const words = [...word.closest(".attention").querySelectorAll(".word")];
+  const words = [...word.closest(".attention, .chips").querySelectorAll(".word")];
   const next = words[words.indexOf(word) + step];
   if (!next) return;
   word.tabIndex = -1;
@@ -185,7 +175,7 @@ async function write(panel) {
   output.tabIndex = 0;
   const said = element("div", "said");
   answer.replaceChildren(output, element("div", "considered"), said);
-  written.set(panel, []);
+  panel.written = []; // tokens with their candidates
   try {
     for await (const event of source.events(panel.dataset.run, valuesOf(formOf(panel)), signalOf(panel))) {
       if (event.refused) return (answer.innerHTML = event.refused);
@@ -211,7 +201,7 @@ function show(panel, event) {
       if (token.text.includes("\n")) shown.append(element("span", "mark", "⏎"));
       if (token.mark) shown.append(element("span", "mark", token.mark));
       shown.append(token.text);
-      shown.dataset.token = written.get(panel).push(token) - 1;
+      shown.dataset.token = panel.written.push(token) - 1;
       output.append(shown);
     }
     if (isAtEnd) output.scrollTop = output.scrollHeight;
@@ -224,7 +214,7 @@ function show(panel, event) {
 }
 
 function consider(panel, number) {
-  const token = written.get(panel)?.[number];
+  const token = panel.written?.[number];
   const shown = panel.querySelector(`[data-token="${number}"]`);
   if (!token || !shown) return;
   panel.querySelectorAll(".token.chosen").forEach((other) => other.classList.remove("chosen"));
@@ -232,27 +222,20 @@ function consider(panel, number) {
   shown.scrollIntoView({ block: "nearest" });
   const box = panel.querySelector(".considered");
   if (!token.candidates.length) return box.replaceChildren();
-  const head = element("div", "row head");
-  head.append(...["token", "", "network", "sampled"].map((name, i) => element("span", i > 1 ? "share" : "", name)));
+  const titles = ["token", "", "network", "sampled"].map((name, i) => element("span", i > 1 ? "share" : "", name));
   const rows = token.candidates.map(([name, model, drawn, isDrawn]) => {
-    const row = element("div", `row${isDrawn ? " drawn" : drawn ? "" : " never"}`);
-    const track = element("span", "track");
-    track.append(element("span", "fill"));
-    track.firstChild.style.width = `${100 * model}%`;
-    row.append(element("span", "name", name), track, ...[model, drawn].map((share) => element("span", "share", percent(share))));
-    return row;
+    const shares = [model, drawn].map((share) => element("span", "share", shareText(share)));
+    const state = isDrawn ? " drawn" : drawn ? "" : " never";
+    return element("div", `row${state}`, element("span", "name", name), trackOf(model), ...shares);
   });
   const text = "Probability of each candidate according to the network, and after temperature, top-k and top-p. The keys ← → move to the next token.";
-  box.replaceChildren(element("p", "", text), head, ...rows);
+  box.replaceChildren(element("p", "", text), element("div", "row head", ...titles), ...rows);
 }
-
-const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
 
 async function writeAll(form) {
   if (!form.reportValidity()) return;
   const panels = panelsOf(form);
-  const writing = {};
-  form.writing = writing;
+  const writing = (form.writing = {});
   form.querySelector(".stop").disabled = false;
   await Promise.all(panels.map(write));
   if (form.writing === writing) form.querySelector(".stop").disabled = true;
@@ -266,7 +249,7 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("keydown", (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const output = event.target.closest(".output");
-  const word = event.target.closest(".attention .word");
+  const word = event.target.closest(":is(.attention, .chips) .word");
   if (step && word) {
     event.preventDefault();
     moveTo(word, step);
@@ -302,7 +285,7 @@ document.addEventListener("click", (event) => {
     form.elements.seed.value = Number(form.elements.seed.value) + 1;
     writeAll(form);
   }
-  if (target.matches(".stop")) panelsOf(form).forEach((each) => running.get(each)?.abort());
+  if (target.matches(".stop")) panelsOf(form).forEach((each) => each.running?.abort());
 });
 
 // --- a look inside a network, which the page computes ---

@@ -1,4 +1,3 @@
-"use strict";
 // Parts of inspector.js: the steps of a network, heat maps, what a network reads and predicts, and its interventions.
 
 const STEPS = [ // name, heading, and what is to be seen
@@ -48,6 +47,10 @@ function make(tag, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+
+// The track of a bar that is filled up to a share from 0 to 1.
+const trackOf = (share, attributes = {}) =>
+  make("span", { className: "track", ...attributes }, make("span", { className: "fill", style: `width: ${100 * share}%` }));
 
 // A heat map of (rows, columns) numbers. marks: rows and columns with a frame. isShare: the numbers are from 0 to 1.
 function paint(canvas, { rows, columns, at }, { row = null, column = null, isShare = false } = {}, most = 520) {
@@ -117,8 +120,6 @@ function sharesOfLogits(network, logits, { temperature, topK, topP }) {
   if (network.kind !== "classifier") return network.probabilities(logits, { temperature, topK: topK || Infinity, topP });
   return temperature ? softmax(tensor([logits.length], logits.map((logit) => logit / temperature))).data : logits.map((logit) => Number(logit === Math.max(...logits)));
 }
-
-const indexOfLargest = (values) => values.reduce((found, value, i) => (value > values[found] ? i : found), 0);
 
 // An edit for `run` that sets the vectors z of some heads, "layer:head", to zero. others: replaces other activations.
 function without(off, others = {}) {

@@ -1,4 +1,3 @@
-"use strict";
 // Texts as token ids and back: the normalization and the tokenizers of src/firstlight/text, with the same results.
 
 const [PAD_ID, UNKNOWN_ID, START_ID, DELIMITER_ID, EXTRACT_ID] = [0, 1, 2, 3, 4];
@@ -20,11 +19,7 @@ const strip = (text) => text.replace(new RegExp(`^${SPACE}+|${SPACE}+$`, "gu"), 
 
 // The text of HTML entities, even if they were escaped twice. A text area decodes one without running anything.
 function unescapeEntities(text) {
-  const area = document.createElement("textarea");
-  const decoded = (entity) => {
-    area.innerHTML = entity;
-    return area.value;
-  };
+  const decoded = (entity) => Object.assign(document.createElement("textarea"), { innerHTML: entity }).value;
   const once = (escaped) => escaped.replace(/&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)/g, decoded);
   return text.includes("&") ? once(once(text)) : text;
 }

@@ -1,4 +1,3 @@
-"use strict";
 // Generation token by token, with a cache of the keys and values of earlier tokens, and sampling.
 
 const END_ID = 3; // of a translation, which starts with START_ID

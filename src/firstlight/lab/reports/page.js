@@ -60,9 +60,7 @@ function element(name, text = "", attributes = {}) {
   return made;
 }
 
-function badge() {
-  return element("span", report.sampleMark, { class: "badge", title: "the numbers say nothing about real data" });
-}
+const badge = () => element("span", report.sampleMark, { class: "badge", title: "the numbers say nothing about real data" });
 
 function plainTable(headers, rows, isSample) {
   const table = element("table", "", { class: "plain" });
@@ -85,9 +83,7 @@ function fillSelect(id, values, chosen) {
 
 // ---- tables
 
-function showSection(id, isShown) {
-  byId(id).closest("section").hidden = !isShown;
-}
+const showSection = (id, isShown) => (byId(id).closest("section").hidden = !isShown);
 
 function showOverview() {
   showSection("overview", report.boards.length > 1);
@@ -136,9 +132,7 @@ function numberColumn(title, of) {
 
 const metricColumn = (metric) => numberColumn(metric, (run) => run.metrics[metric]);
 
-function dataText(run) {
-  return run.isSample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data);
-}
+const dataText = (run) => (run.isSample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data));
 
 function decimals(values) {
   // Returns a function that writes the numbers of a column with the same number of decimals.
@@ -261,10 +255,7 @@ function classTable({ classes, counts }) {
 
 const passing = () => runsTable.rows({ search: "applied" }).data().toArray().sort((a, b) => (a.rank ?? Infinity) - (b.rank ?? Infinity));
 
-function drawnRuns() {
-  const most = byId("most").value;
-  return most === ALL ? passing() : passing().slice(0, Number(most));
-}
+const drawnRuns = () => passing().slice(0, byId("most").value === ALL ? Infinity : Number(byId("most").value));
 
 const counted = (runs) => runs.filter((run) => run.rank !== null);
 
@@ -458,10 +449,7 @@ function drawParallel(runs) {
   const metric = byId("metric").value;
   const shown = runs.filter((run) => run.metrics[metric] != null);
   const keys = [...board.swept, "seed"];
-  if (!shown.length) {
-    plot("parallel", [], {}, `The filtered runs have no value of ${metric || "any metric"}.`);
-    return;
-  }
+  if (!shown.length) return plot("parallel", [], {}, `The filtered runs have no value of ${metric || "any metric"}.`);
   const values = shown.map((run) => run.metrics[metric]);
   const trace = {
     type: "parcoords",
@@ -586,10 +574,7 @@ function drawNumbers(runs) {
   const [key, lineKey, panelKey, metric] = [byId("number-x").value, byId("number-lines").value, byId("number-panels").value, byId("metric").value];
   if (!key) return;
   const shown = runs.filter((run) => run.metrics[metric] != null && isNumber(run.keys[key]));
-  if (!shown.length) {
-    plot("numbers", [], {}, `No filtered run has a value of ${metric || "any metric"}.`);
-    return;
-  }
+  if (!shown.length) return plot("numbers", [], {}, `No filtered run has a value of ${metric || "any metric"}.`);
   const valuesOf = (each) => (each === NONE ? [NONE] : inOrder(unique(shown.map((run) => run.keys[each]))));
   const has = (run, each, value) => each === NONE || run.keys[each] === value;
   const [panels, names] = [valuesOf(panelKey), valuesOf(lineKey)];
@@ -650,10 +635,8 @@ function chooseNumbers(keys) {
 function drawHeat(runs) {
   const [across, down, metric] = [byId("heat-x").value, byId("heat-y").value, byId("metric").value];
   const shown = runs.filter((run) => run.metrics[metric] != null);
-  if (!across || across === down || !shown.length) {
-    plot("heat", [], {}, !shown.length ? "No filtered run has a value." : board.swept.length ? "Choose two different keys." : "A heat map requires two keys, but these runs differ only in the seed.");
-    return;
-  }
+  if (!shown.length) return plot("heat", [], {}, "No filtered run has a value.");
+  if (!across || across === down) return plot("heat", [], {}, board.swept.length ? "Choose two different keys." : "A heat map requires two keys, but these runs differ only in the seed.");
   const columns = inOrder(unique(shown.map((run) => run.keys[across])));
   const rows = inOrder(unique(shown.map((run) => run.keys[down])));
   const cells = rows.map((row) => columns.map((each) => shown.filter((run) => run.keys[across] === each && run.keys[down] === row).map((run) => run.metrics[metric])));
@@ -832,9 +815,7 @@ function makeScrollable() {
   for (const part of document.querySelectorAll("#overview, #left, .wide, .dt-scroll-body, pre")) part.tabIndex = 0;
 }
 
-function setTheme() {
-  document.documentElement.classList.toggle("dark", dark.matches); // for DataTables
-}
+const setTheme = () => document.documentElement.classList.toggle("dark", dark.matches); // for DataTables
 
 function start() {
   setTheme();
