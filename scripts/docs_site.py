@@ -8,6 +8,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 from key_reference import key_reference
+from lesson_pages import lessons_with_pages, page_of_lesson
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("RESULTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")  # outside docs/
@@ -18,9 +19,12 @@ PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are in the repository, but not in docs/."""
+    """Add the pages that are in the repository, but not in docs/, and the exported pages of the lessons."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
+    for lesson in lessons_with_pages():
+        page = page_of_lesson(lesson)
+        files.append(File.generated(config, f"lessons/{page.name}", abs_src_path=str(page)))
     return files
 
 
