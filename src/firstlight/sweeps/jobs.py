@@ -305,7 +305,8 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
         difference = next((f"{key}={trained.get(key)}, which is {job.config[key]} now" for key in changed), None)
     if difference:
         raise UserError(f"{where} has a run with {difference}; choose another sweep.name, or move the folder")
-    trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
+    described = record.get("data")
+    trained_on = described.get("fingerprint", fingerprint) if isinstance(described, dict) else fingerprint
     if trained_on != fingerprint:
         raise UserError(
             f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint}); "

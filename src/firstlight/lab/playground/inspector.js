@@ -104,8 +104,10 @@ function openInspector(place, network, { number, text, examples }) {
 
   function mark(side, token) {
     if (side === state.side && token === state.token) return;
+    const isPredicted = [side, state.side].includes("target"); // the prediction after a token of the translation
     Object.assign(state, { side, token });
-    draw();
+    if (isPredicted) compute();
+    else draw();
     showInstead();
     keep();
   }
