@@ -56,7 +56,7 @@ OF_ALL: Checks = {  # the metadata in the checkpoint of a network of any kind
     "config": of_type(dict),
     "config.model": unless_missing(of_type(dict, NoneType)),
     "config.data": of_type(dict),
-    "config.context_length": lambda length: type(length) is int and length >= 1,
+    "config.context_length": lambda length: type(length) is int and 1 <= length < 2**63,
     "tokenizer": of_type(str),
     "data_source": of_type(str),
     "data_fingerprint": of_type(str),
