@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, in a temporary folder, without systemd, control groups or a database."""
+"""A Slurm of three nodes on this machine, in a temporary folder, without systemd, control groups or a database."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch")
 MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
-NODES = ("n1", "n2")
+NODES = ("n1", "n2", "n3")
 CONFIGURATION = """\
 ClusterName=firstlight
 SlurmctldHost={host}(127.0.0.1)
@@ -40,18 +40,24 @@ SchedulerParameters=sched_interval=2,bf_interval=5
 JobRequeue=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
+GresTypes=gpu
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=1 RealMemory=2000 State=UNKNOWN
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=1 RealMemory=2000 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE
-PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
-PartitionName=closed Nodes=ALL MaxTime=INFINITE State=DOWN
+NodeName=n3 NodeHostname={host} NodeAddr=127.0.0.1 Port={third} CPUs=2 Gres=gpu:1 RealMemory=2000 State=UNKNOWN
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=urgent Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=closed Nodes=n1,n2 MaxTime=INFINITE State=DOWN
+PartitionName=shared Nodes=n3 MaxTime=INFINITE State=UP
 """
 
 
 class Slurm:
-    """A running cluster. Its partition `urgent` preempts the jobs of `main`, and `closed` is down."""
+    """A running cluster. Its partition `urgent` preempts the jobs of `main`, and `closed` is down.
+
+    `shared` has a node of two cores, where Slurm counts a GPU, which is no device.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.configuration = folder, folder / "slurm.conf"
@@ -64,14 +70,15 @@ class Slurm:
         key = self.folder / "run" / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o600)
-        ports = iter(free_ports(3))
+        port, first, second, third = free_ports(4)
         host = subprocess.check_output(["hostname", "-s"], text=True).strip()
         user = subprocess.check_output(["id", "-un"], text=True).strip()
         self.configuration.write_text(
             CONFIGURATION.format(
-                folder=self.folder, host=host, user=user, port=next(ports), first=next(ports), second=next(ports)
+                folder=self.folder, host=host, user=user, port=port, first=first, second=second, third=third
             )
         )
+        (self.folder / "gres.conf").write_text("NodeName=n3 Name=gpu File=/dev/null\n")
         run = self.folder / "run"
         self.daemon(
             *("munged", "--force", f"--key-file={key}", f"--socket={run}/munge.socket", f"--pid-file={run}/munged.pid"),
@@ -80,7 +87,7 @@ class Slurm:
         self.daemon("slurmctld", "-f", str(self.configuration), "-c")
         for node in NODES:
             self.start_node(node)
-        self.wait_until(lambda: self("sinfo", "-h", "-p", "main", "-o", "%T").split() == ["idle"])
+        self.wait_until(lambda: set(self("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
 
     def stop(self) -> None:
         with suppress(subprocess.CalledProcessError):

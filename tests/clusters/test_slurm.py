@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,6 +197,46 @@ def test_the_death_of_a_rank_ends_all_and_the_same_command_resumes(
     assert_as_one_process(one_process, folder)
 
 
+def test_jobs_that_share_a_gpu_are_saved_and_requeued_together(on_slurm: Sweep, slurm: Slurm) -> None:
+    shared = ("hydra.launcher.partition=shared", "hydra.launcher.gpus_per_node=1", "hydra.launcher.jobs_per_gpu=2")
+    parent = on_slurm.start("seed=1,2,3", *shared)
+    for seed in (1, 2):
+        on_slurm.wait_for_training(seed)
+    assert on_slurm.task(1) == on_slurm.task(2) != on_slurm.task(3)
+    slurm("scancel", "--signal=USR2", task := on_slurm.task(1))  # to all processes, as before a time limit
+    slurm.wait_until(lambda: all(on_slurm.record(seed)["status"] == "interrupted" for seed in (1, 2)))
+    slurm.run_again_at_once(task)
+    assert "3 finished, 0 failed" in on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1, 2, 3)
+
+
+SLOW = """\
+import time
+
+from lightning.pytorch import Callback
+
+
+class Slow(Callback):
+    def on_train_batch_end(self, *_):
+        time.sleep(0.25)
+"""
+
+
+def test_a_real_limit_of_a_minute_is_reached(on_slurm: Sweep, slurm: Slurm) -> None:
+    """It takes minutes: a job trains for at least two, and Slurm has no shorter limit."""
+    (on_slurm.scripts.folder / "slow.py").write_text(SLOW)
+    limited = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=5")
+    parent = on_slurm.start("seed=1,2", "+callbacks.slow._target_=slow.Slow", *limited)
+    while parent.poll() is None:
+        for task in (task for task, state in slurm.tasks().items() if state == "PENDING"):
+            slurm.run_again_at_once(task)
+        time.sleep(1)
+    on_slurm.end(parent)
+    on_slurm.assert_as_quiet(1, 2)
+    for seed in (1, 2):
+        assert "Interrupted at step" in (on_slurm.folder / f"seed-{seed}" / "output.txt").read_text()
+
+
 FAIL = """\
 from pathlib import Path
 
@@ -263,7 +304,7 @@ def is_rank(process: int, rank: int) -> bool:
 @pytest.mark.parametrize("partition", ["closed", "nosuch"])
 def test_a_partition_without_nodes_is_refused_and_nothing_is_written(on_slurm: Sweep, partition: str) -> None:
     shown = on_slurm.end(on_slurm.start("seed=1,2", f"hydra.launcher.partition={partition}"), code=2)
-    assert f"hydra.launcher.partition={partition}: the partitions that accept jobs are main, urgent" in shown
+    assert f"hydra.launcher.partition={partition}: the partitions that accept jobs are main, shared, urgent" in shown
     assert not on_slurm.folder.exists()
 
 
