@@ -3,7 +3,7 @@
 import base64
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -12,9 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from browser import a_browser
 from firstlight.lab.playground.export import described
-from firstlight.lab.playground.page import network_script
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import (
@@ -72,15 +70,6 @@ COMPUTE = f"""([description, data, inputs]) => {{
 }}"""
 
 Options = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
-    """Yield an empty page with the scripts that compute networks."""
-    with a_browser() as browser:
-        opened = browser.new_page()
-        opened.add_script_tag(content=network_script())
-        yield opened
 
 
 def shaken(network: nn.Module, seed: int) -> nn.Module:

@@ -2,14 +2,12 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from browser import a_browser
 from firstlight.generator.plays import clean
-from firstlight.lab.playground.page import network_script
 from firstlight.text import (
     BytePairTokenizer,
     CharacterTokenizer,
@@ -43,15 +41,6 @@ def texts() -> list[str]:
     drawn = random.Random(3)
     made = ["".join(drawn.choices(LETTERS, k=drawn.randint(1, 60))) for _ in range(200)]
     return STRANGE + some_text(4000).splitlines()[:40] + made
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
-    """Yield an empty page with the scripts that compute networks."""
-    with a_browser() as browser:
-        opened = browser.new_page()
-        opened.add_script_tag(content=network_script())
-        yield opened
 
 
 def characters() -> CharacterTokenizer:

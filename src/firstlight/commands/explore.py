@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from firstlight.lab.explore.page import Page
 
 NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
-OF_TWO_RUNS = {"curves", "head_scores"}
 FIGURES = f"Names of figures; by default all that apply to the run or task: {NAMES}."
 
 

@@ -20,6 +20,7 @@ from firstlight.terminal_text import say
 if TYPE_CHECKING:
     import uvicorn
 
+    from firstlight.kind.panel import Panel
     from firstlight.lab.playground.server import Playground
 
 HOST = "127.0.0.1"
@@ -55,12 +56,12 @@ def main() -> None:
     options = parse(PlaygroundOptions, "playground")
     if not options.runs:
         raise UserError("name a run: its folder, `latest` or `best:<metric>`; several runs are shown side by side")
-    if options.export is None and any(find_spec(name) is None for name in NEEDED):
-        raise UserError(f"the playground requires the extra playground: {install_command('playground')}")
     if options.export is not None:
         check_output(options.export, [".html"])
         if options.port is not None:
             raise UserError(f"--port {options.port} does not apply to --export, which starts no server; leave it out")
+    elif any(find_spec(name) is None for name in NEEDED):
+        raise UserError(f"the playground requires the extra playground: {install_command('playground')}")
     folders = [str(run_for("playground", run, options.log_dir).path) for run in options.runs]
     if options.export is not None:
         export(folders, options.checkpoint, options.export, opens=options.open)
@@ -77,13 +78,19 @@ def main() -> None:
 def export(folders: list[str], checkpoint: str, file: Path, *, opens: bool) -> None:
     """Write a page with the networks of some runs. Raises UserError for one that a page cannot compute."""
     from firstlight.files.atomic import write_atomically
-    from firstlight.lab.playground.page import exported_page, panel_of
+    from firstlight.lab.playground.page import exported_page
 
-    text = exported_page([panel_of(load(folder, checkpoint=checkpoint)) for folder in folders])
-    write_atomically(file, text)
+    write_atomically(file, exported_page(panels_of(folders, checkpoint)))
     say(f"{file} ({file.stat().st_size / 1e6:.1f} MB) shows {', '.join(folders)}")
     if opens:
         open_page(file)
+
+
+def panels_of(folders: list[str], checkpoint: str) -> "list[Panel]":
+    """Return the panels of the runs in some folders. Raises UserError for a run without one."""
+    from firstlight.lab.playground.page import panel_of
+
+    return [panel_of(load(folder, checkpoint=checkpoint)) for folder in folders]
 
 
 def listen(port: int | None) -> socket.socket:
@@ -100,10 +107,9 @@ def listen(port: int | None) -> socket.socket:
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
     """Return the loaded runs, ready to answer. Raises UserError."""
-    from firstlight.lab.playground.page import panel_of
     from firstlight.lab.playground.server import Playground
 
-    panels = [panel_of(load(folder, checkpoint=checkpoint)) for folder in folders]
+    panels = panels_of(folders, checkpoint)
     for panel in panels:
         panel.warm_up()
     return Playground(panels)

@@ -80,8 +80,9 @@ def number_of_trial(folder: str) -> int:
 def storage_of(path: Path) -> Any:
     """Return Optuna's storage in a file of JSON lines, which several processes and computers can use at the same time.
 
-    A second file is its lock, because a network disk may lock files for one computer only. An incomplete last line,
-    which a computer that crashed has left, is removed. Raises ValueError for a file that is no journal of Optuna.
+    A second file is its lock, because a network disk may lock files for one computer only. A computer
+    that crashes while it writes leaves an incomplete last line; this function removes it. Raises ValueError if the file
+    is not a journal of Optuna.
     """
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 
-STATES = ".slurm/states.json"  # in the folder of a sweep: the task, the state and the nodes by the name of a job
+FOLDER = ".slurm"  # in the folder of a sweep: what the command knows of its jobs
+STATES = f"{FOLDER}/states.json"  # in the folder of a sweep: the task, the state and the nodes by the name of a job
 WAITS = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
 
 class Place(NamedTuple):
-    """The task of Slurm that has a job, its state, and its nodes; empty texts for what is not known."""
+    """Where a job is: the number of its task in Slurm, the state of the task, and its nodes; "" if unknown."""
 
     task: str
     state: str

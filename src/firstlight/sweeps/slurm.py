@@ -17,10 +17,9 @@ from omegaconf import DictConfig
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.sweeps import remote
-from firstlight.sweeps.places import STATES
+from firstlight.sweeps.places import FOLDER, STATES
 from firstlight.terminal_text import say
 
-FOLDER = ".slurm"
 OVER = (  # the states of a job that Slurm does not run again
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
     "TIMEOUT",

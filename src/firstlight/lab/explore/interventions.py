@@ -1,5 +1,7 @@
 """Figures of interventions: what the parts of a network do, on one text, on a split, and over a training."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +68,15 @@ class Reading:
         return token_name(self.run, answer)
 
 
+@contextmanager
+def refusals_shown() -> Iterator[None]:
+    """Show why a network cannot be examined in place of a figure: turn its ValueError into NothingToDrawError."""
+    try:
+        yield
+    except ValueError as error:
+        raise NothingToDrawError(str(error)) from error
+
+
 def token_name(run: Any, token_id: int) -> str:
     """Return the readable name of a token that a run reads or writes."""
     if hasattr(run, "readable"):
@@ -98,10 +109,8 @@ def _reading(subject: Subject) -> Reading:
 
     def find() -> Reading:
         text, notes = subject.chosen_text()
-        try:
+        with refusals_shown():
             activation_names(subject.run.network)
-        except ValueError as error:
-            raise NothingToDrawError(str(error)) from error
         chosen = text if subject.text is not None else subject.run.beginning(text)
         found = subject.of_text(chosen, lambda each: read(subject.run, each))
         found.notes[:0] = notes
@@ -161,10 +170,8 @@ def logit_attribution(subject: Subject) -> Drawn:
         logits = reading.logits(output)[0]
         return logits[answer] - logits[1 - answer] if len(logits) == 2 else logits[answer]
 
-    try:
+    with refusals_shown():
         found = interventions.direct_logit_attribution(reading.run.network, *reading.inputs, score=score)
-    except ValueError as error:
-        raise NothingToDrawError(str(error)) from error
     total = sum(found.values())
     names, values = [_readable(part) for part in found], np.array([*found.values()])
     title = f"Parts of the logit of {name}, which is {total:.2f}"
@@ -187,10 +194,8 @@ def ablation(subject: Subject) -> Drawn:
     """Return the figure of the change of the loss without each head, feed-forward layer and block."""
     run = subject.run
     inputs, losses = run.texts_with_losses(subject.data)
-    try:
+    with refusals_shown():
         changes = interventions.mean_ablation(run.network, *inputs, losses=losses)
-    except ValueError as error:
-        raise NothingToDrawError(str(error)) from error
     found = [mean_interval(change.tolist()) for change in changes.values()]
     means, intervals = np.array([each.value for each in found]), np.array([(each.low, each.high) for each in found])
     title = f"Loss of {found[0].count} validation texts without one part"
@@ -214,15 +219,13 @@ def patching(subject: Subject) -> Drawn:
     else:
         other = read(reading.run, subject.against).inputs[0]
         notes.append("the other text is that of --against")
-    try:
+    with refusals_shown():
         shares = interventions.activation_patching(
             reading.run.network,
             reading.inputs,
             (other, *reading.inputs[1:]),
             score=lambda output: reading.log_odds(output)[:, answer],
         )
-    except ValueError as error:
-        raise NothingToDrawError(str(error)) from error
     stack = "encoder" if any(each.startswith("encoder") for each in shares) else "blocks"
     found = np.array([values.numpy() for part, values in shares.items() if part.startswith(stack)])
     rows = [f"before {_readable(part.removesuffix('.hook_resid_pre'))}" for part in shares if part.startswith(stack)]
@@ -240,10 +243,8 @@ def scores_of_heads(run: Any) -> dict[str, NDArray[np.float64]]:
     if count < 2:
         raise NothingToDrawError("the context is shorter than 4 tokens, and the figure repeats at least 2")
     chosen = torch.randint(len(words), (TEXTS, count), generator=torch.Generator().manual_seed(0))
-    try:
+    with refusals_shown():
         found = interventions.head_scores(run.network, torch.tensor(words)[chosen].repeat(1, 2))
-    except ValueError as error:
-        raise NothingToDrawError(str(error)) from error
     return {name: values.double().numpy() for name, values in found.items()}
 
 
@@ -279,10 +280,8 @@ def exciting_texts(subject: Subject) -> Drawn:
     """Return the figure of the passages in which units of the last feed-forward layer are most active."""
     run = subject.run
     inputs, _ = run.texts_with_losses(subject.data)
-    try:
+    with refusals_shown():
         names = [name for name in activation_names(run.network) if name.endswith("mlp.hook_post")]
-    except ValueError as error:
-        raise NothingToDrawError(str(error)) from error
     if not names:
         raise NothingToDrawError("the network has no feed-forward layers with hidden units")
     _, cache = run_with_cache(run.network, *inputs, names_filter=names[-1])
