@@ -128,9 +128,7 @@ def test_the_configuration_itself_is_not_added_twice(monkeypatch: pytest.MonkeyP
     assert config_files.folders() == [CONFIG_DIR]
 
 
-def test_another_application_of_hydra_does_not_get_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_application_of_hydra_does_not_get_the_settings(tmp_path, monkeypatch) -> None:
     write(tmp_path, {"conf/db/own.yaml": "size: 7\n", "theirs/root.yaml": "size: 3\n"})
     monkeypatch.chdir(tmp_path)
     assert "OwnSettings" in {plugin.__name__ for plugin in Plugins.instance().discover(SearchPathPlugin)}

@@ -24,7 +24,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
 from firstlight.kind.run import PredictingRun
 from firstlight.text.options import TokenizerOptions, VectorOptions
-from tests_support import ROOT, Scripts
+from tests_support import ROOT
 
 SOURCE = ROOT / "src/firstlight"
 NAMING = [  # modules below the kinds that name a class of one of them
@@ -101,9 +101,7 @@ def test_every_part_of_a_kind_is_found(kind: Kind) -> None:
     assert (SOURCE / f"{kind.name}/panel.html").is_file()
 
 
-def test_from_the_script_to_the_network_are_at_most_eight_frames_of_our_own(
-    scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_the_script_to_the_network_are_at_most_eight_frames_of_our_own(scripts, tiny_training, monkeypatch):
     frames: list[inspect.FrameInfo] = []
 
     def forward(self: Classifier, *inputs: Any) -> Any:

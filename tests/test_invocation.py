@@ -19,9 +19,7 @@ from tests_support import ROOT
         ("", ["python"], "firstlight predict"),
     ],
 )
-def test_a_command_is_named_as_this_one_was_started(
-    script: str, original: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_is_named_as_this_one_was_started(script, original, expected, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", [script])
     monkeypatch.setattr(sys, "orig_argv", original)
     assert invocation("predict") == expected

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,9 +60,7 @@ def test_what_the_user_does_not_set_is_not_a_key() -> None:
         ("my_callbacks.Count", "every", ["list of integers"]),
     ],
 )
-def test_an_argument_is_described_by_its_class_or_a_base_class(
-    target: str, name: str, types: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_argument_is_described_by_its_class_or_a_base_class(target, name, types, tmp_path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_callbacks.py").write_text(
         "class Base:\n"

@@ -85,9 +85,7 @@ def test_the_version_is_that_of_the_package(monkeypatch: pytest.MonkeyPatch) -> 
         ("task=stars", "error: task=stars is an argument of a command; did you mean `firstlight train task=stars`?\n"),
     ],
 )
-def test_an_unknown_command_is_one_line_and_exit_code_2(
-    typed: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_command_is_one_line_and_exit_code_2(typed, message, monkeypatch) -> None:
     done = call(monkeypatch, typed)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
@@ -105,9 +103,7 @@ def test_an_unknown_command_is_one_line_and_exit_code_2(
         (("baseline", "--task", "translation"), OF_A_TRAINING | {"sklearn"}),
     ],
 )
-def test_an_answer_does_not_wait_for_what_it_does_not_need(
-    arguments: tuple[str, ...], not_imported: set[str], timed: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
+def test_an_answer_does_not_wait_for_what_it_does_not_need(arguments, not_imported, timed) -> None:
     done = timed(*arguments)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
     assert "firstlight" in imported
@@ -115,9 +111,7 @@ def test_an_answer_does_not_wait_for_what_it_does_not_need(
 
 
 @pytest.mark.parametrize("name", ["predict", "train", "new"])
-def test_the_help_of_a_command_names_it_as_it_was_typed(
-    name: str, monkeypatch: pytest.MonkeyPatch, timed: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
+def test_the_help_of_a_command_names_it_as_it_was_typed(name, monkeypatch, timed) -> None:
     module = timed(name, "--help")
     assert module.returncode == 0, module.stderr
     assert f"python -m firstlight {name} " in module.stdout

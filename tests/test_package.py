@@ -186,9 +186,7 @@ def playground(birds: Path, installed: dict[str, str]) -> Iterator["subprocess.P
 
 
 @pytest.mark.slow  # it trains, sweeps with two workers, tests and serves, each in a separate program
-def test_a_new_project_trains_sweeps_passes_its_test_and_is_served(
-    birds: Path, installed: dict[str, str], playground: "subprocess.Popen[str]"
-) -> None:
+def test_a_new_project_trains_sweeps_passes_its_test_and_is_served(birds, installed, playground) -> None:
     def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(arguments, cwd=birds, env=installed, capture_output=True, text=True, timeout=300)
 

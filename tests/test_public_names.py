@@ -77,9 +77,7 @@ def test_a_public_name_has_a_docstring_with_a_first_line_and_an_example(package:
 
 
 @pytest.mark.parametrize(("package", "name"), NAMES)
-def test_the_examples_of_a_public_name_run(
-    package: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_of_a_public_name_run(package, name, folder, monkeypatch) -> None:
     import lightning
     import numpy
     import torch

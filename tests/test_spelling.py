@@ -1,7 +1,7 @@
 """Messages name an option as the user types it for the current command, or as a keyword in Python."""
 
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,9 +47,7 @@ def in_python() -> Iterator[None]:
 
 @pytest.mark.parametrize(("written", "typed", "keyword"), MESSAGES)
 @pytest.mark.parametrize("kind", [UserError, RunError])
-def test_an_error_spells_options_as_the_user_types_them(
-    kind: type[Exception], written: str, typed: str, keyword: str
-) -> None:
+def test_an_error_spells_options_as_the_user_types_them(kind, written, typed, keyword) -> None:
     for spell, expected in ((OVERRIDE, written), (EVALUATE, typed), (spelling.as_keyword, keyword)):
         spelling.use(spell)
         error = kind(written)
@@ -106,9 +104,7 @@ def weeks(label: int) -> str:
         (lambda: firstlight.load("latest"), "no trained run below logs; train one, or set log_dir$"),
     ],
 )
-def test_in_python_options_are_keywords(
-    use: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_python_options_are_keywords(use, message, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("weeks.csv").write_text(weeks(5))
     with pytest.raises(ValueError, match=message):

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from rich.segment import Segment
@@ -84,9 +83,7 @@ run(main)
 
 
 @pytest.mark.parametrize(("encoding", "printed"), [("ascii", "caf\\xe9 \\udcff\n"), ("utf-8", "café \\udcff\n")])
-def test_no_character_fails_to_be_printed_and_none_of_a_library_commands(
-    encoding: str, printed: str, tmp_path: Path
-) -> None:
+def test_no_character_fails_to_be_printed_and_none_of_a_library_commands(encoding, printed, tmp_path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     environ = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(

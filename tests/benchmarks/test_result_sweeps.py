@@ -46,9 +46,7 @@ def make_job(folder: Path, name: str) -> None:
     )
 
 
-def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(scaling_law, "DRAWS", 4)
     monkeypatch.setattr(sweeps, "IMAGES", tmp_path / "images")
     run = runs.Run(Line(**LINE), None, Path("scaling", "names"), tmp_path)

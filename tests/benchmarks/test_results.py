@@ -329,9 +329,7 @@ def test_the_page_is_that_of_the_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # 2.9 s: trainings; the tests above check the records and the page
-def test_a_plan_is_measured_once_and_continued(
-    tmp_path: Path, reviews_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_is_measured_once_and_continued(tmp_path, reviews_folder, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REVIEWS", str(reviews_folder))
     quick = "data.path=$REVIEWS task=stars model=tiny data.max_train_rows=97 trainer.max_steps=2"

@@ -57,9 +57,7 @@ def test_products_of_each_number_of_dimensions_are_checked_and_compared(benchmar
 
 
 @pytest.mark.parametrize("script", ["loop", "profile_step"])
-def test_a_mistake_in_an_override_is_answered_as_by_a_run(
-    script: str, benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_in_an_override_is_answered_as_by_a_run(script, benchmark, capsys) -> None:
     with pytest.raises(SystemExit, match=r"^2$"):
         benchmark(script, "dropuot=1")
     printed = capsys.readouterr()
@@ -74,9 +72,7 @@ def test_encoding_compares_three_encodings_and_two_starts(benchmark: Benchmark) 
     assert names(printed) == ["words", "words", "subwords", "characters", "cold", "cached", "ratio"]
 
 
-def test_without_a_gpu_the_benchmark_of_gpus_says_so_in_a_line(
-    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_gpu_the_benchmark_of_gpus_says_so_in_a_line(benchmark, capsys) -> None:
     with patch("torch.cuda.is_available", lambda: False), pytest.raises(SystemExit, match=r"^2$"):
         benchmark("gpu")
     printed = capsys.readouterr()

@@ -55,9 +55,7 @@ def best_and_last(folder: Path, mode: str = "min", monitor: str = "val/score", e
         ("max", [4, float("nan"), 3], 1),
     ],
 )
-def test_best_is_of_the_validation_with_the_best_score(
-    bench, tmp_path, mode: str, scores: list[float], best: int
-) -> None:
+def test_best_is_of_the_validation_with_the_best_score(bench, tmp_path, mode, scores, best) -> None:
     callback = best_and_last(tmp_path, mode)
     bench.fit(Scores(*scores), callback, max_epochs=3, limit_train_batches=2)
     assert step_of(tmp_path / "best.ckpt") == 2 * best

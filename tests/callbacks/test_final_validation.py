@@ -36,9 +36,7 @@ def test_the_last_validation_of_a_training_is_after_its_last_step(bench, options
         ({"max_steps": 2, "accumulate_grad_batches": 2}, {"max_epochs": 2, "accumulate_grad_batches": 2}, [1, 2, 5]),
     ],
 )
-def test_a_training_that_is_extended_continues_exactly_after_its_final_validation(
-    bench, short: dict, long: dict, steps: list[int]
-) -> None:
+def test_a_training_that_is_extended_continues_exactly_after_its_final_validation(bench, short, long, steps) -> None:
     def fit(options: dict, folder: str, **more: Path):
         checkpoint = BestAndLast(str(bench.folder / folder), "val/loss", "min")
         trainer = bench.fit(FinalValidation(), checkpoint, **options, **more)

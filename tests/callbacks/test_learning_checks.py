@@ -59,9 +59,7 @@ def test_a_training_that_learns_says_nothing(tmp_path: Path, caplog: pytest.LogC
     assert checks._counts.total() == 64  # the targets of one validation, without those of the sanity check
 
 
-def test_a_rate_of_nothing_stays_at_chance_and_a_long_warm_up_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_rate_of_nothing_stays_at_chance_and_a_long_warm_up_is_named(tmp_path, caplog) -> None:
     data = data_of(tmp_path, batch_size=64)
     sgd = partial(torch.optim.SGD, lr=1e-9)
     module = Classification.for_data(
@@ -75,9 +73,7 @@ def test_a_rate_of_nothing_stays_at_chance_and_a_long_warm_up_is_named(
     assert text.count("docs/learning.md") == 3
 
 
-def test_random_classes_are_said_to_be_at_chance_and_not_to_be_memorized(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_random_classes_are_said_to_be_at_chance_and_not_to_be_memorized(tmp_path, caplog) -> None:
     data = data_of(tmp_path, is_noise=True)
     (tmp_path / "validation.csv").write_text(
         (tmp_path / "validation.csv").read_text().translate(str.maketrans("01", "10"))
@@ -100,9 +96,7 @@ def test_memorizing_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert caplog.text.count("memorizes its training data") == 1
 
 
-def test_the_chance_of_a_generator_is_the_entropy_of_its_tokens(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_chance_of_a_generator_is_the_entropy_of_its_tokens(tmp_path, caplog) -> None:
     (tmp_path / "novel.txt").write_text("abab" * 300)
     data = CharacterData(path=str(tmp_path / "novel.txt"), context_length=8, cache_dir=str(tmp_path / "cache"))
     checks, said = warnings_of(caplog, data, Generation.for_data(data, dim=8, num_heads=2, lr=1e-2), epochs=6)

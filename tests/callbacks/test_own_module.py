@@ -99,9 +99,7 @@ def named(rows: list[tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("returns", "collate"), [(as_tensor, None), (as_dict, None), (with_targets, named)])
-def test_the_accuracy_of_a_module_of_the_user_is_that_of_its_logits(
-    trainer: Any, tmp_path: Path, returns: Returns, collate: Any
-) -> None:
+def test_the_accuracy_of_a_module_of_the_user_is_that_of_its_logits(trainer, tmp_path, returns, collate) -> None:
     data = texts()
     module, loader = Own(returns, training=with_targets), DataLoader(data, batch_size=6, collate_fn=collate)
     matrix = ConfusionMatrix(str(tmp_path), most_printed=0)
@@ -118,9 +116,7 @@ def test_the_accuracy_of_a_module_of_the_user_is_that_of_its_logits(
 
 
 @pytest.mark.parametrize("returns", [only_loss, as_tensor, as_dict])
-def test_the_perplexity_of_a_module_of_the_user_is_that_of_its_targets_without_padding(
-    trainer: Any, returns: Returns
-) -> None:
+def test_the_perplexity_of_a_module_of_the_user_is_that_of_its_targets_without_padding(trainer, returns) -> None:
     data = windows()
     module, loader = Own(returns), DataLoader(data, batch_size=6)
     fitted = trainer(Perplexity())
@@ -171,9 +167,7 @@ def test_the_accuracy_of_tokens_of_a_module_of_the_user_is_that_of_its_logits(tr
         ),
     ],
 )
-def test_a_step_that_returns_too_little_is_answered_with_what_to_return(
-    trainer: Any, callback: Any, returns: Returns, collate: Any, message: str
-) -> None:
+def test_a_step_that_returns_too_little_is_answered_with_what_to_return(trainer, callback, returns, collate, message):
     data = texts() if callback is Accuracy else windows()
     loader = DataLoader(data, batch_size=6, collate_fn=collate)
     with pytest.raises(UserError, match=message) as caught:

@@ -47,9 +47,7 @@ def started(database: Path) -> tuple[optuna.Study, int]:
     return study, study.ask().number
 
 
-def test_a_trial_stops_where_the_pruner_says_so_and_stays_pruned(
-    started: tuple[optuna.Study, int], database: Path
-) -> None:
+def test_a_trial_stops_where_the_pruner_says_so_and_stays_pruned(started, database) -> None:
     study, number = started
     callback = PruneTrial(database, number, ABOVE_2, "val/loss")
     for step, loss, stops in ((10, 1.5, False), (20, 2.5, True)):

@@ -76,9 +76,7 @@ class Counts(Callback):
         (signal.SIGHUP, 129, "on_before_optimizer_step"),
     ],
 )
-def test_a_step_is_finished_and_saved_before_the_run_ends(
-    bench, at, tmp_path, number: int, exit_code: int, hook: str
-) -> None:
+def test_a_step_is_finished_and_saved_before_the_run_ends(bench, at, tmp_path, number, exit_code, hook) -> None:
     counts = Counts()
     error = interrupted(bench, counts, at(hook, 4, sends(number)), StopAtStepEnd(), last(tmp_path))
     assert error.exit_code == exit_code

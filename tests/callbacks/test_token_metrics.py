@@ -182,9 +182,7 @@ def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -
 @pytest.mark.parametrize(
     ("world_size", "value", "logged"), [(1, 3.0, []), (2, 3.0, ["val/perplexity"]), (2, math.nan, [])]
 )
-def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(
-    world_size: int, value: float, logged: list[str]
-) -> None:
+def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(world_size, value, logged) -> None:
     callback, names = Perplexity(), list[str]()
     ratio = SimpleNamespace(update_called=False, compute=lambda: torch.tensor(value), reset=lambda: None)
     callback.metrics = {"val": ratio}

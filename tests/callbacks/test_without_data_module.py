@@ -85,9 +85,7 @@ def test_a_generator_of_tensors_is_measured(writer_bench: Any) -> None:
 
 
 @pytest.mark.parametrize("callback", [ReferenceLines, TextSamples, Translations])
-def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
-    writer_bench: Any, tmp_path: Any, callback: Any
-) -> None:
+def test_a_callback_that_needs_the_data_module_says_so_before_the_training(writer_bench, tmp_path, callback) -> None:
     data = writer_bench.data()
     made = callback() if callback is ReferenceLines else callback(str(tmp_path))
     trainer = writer_bench.trainer(made)

@@ -113,9 +113,7 @@ def test_the_record_has_every_option(tmp_path: Path) -> None:
         ("hub", SourceKind.sample, f"{SAMPLE_NOTE} The run was trained on real data."),
     ],
 )
-def test_generated_data_is_named_on_either_side(
-    trained_on: str, measured_on: SourceKind, note: str | None, tmp_path: Path
-) -> None:
+def test_generated_data_is_named_on_either_side(trained_on, measured_on, note, tmp_path) -> None:
     assert sample_note(loaded(tmp_path, trained_on), source(measured_on)) == note
 
 

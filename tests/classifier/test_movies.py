@@ -1,7 +1,6 @@
 """Sentences of film reviews: the task, its baselines, and post 3's setting of it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pandas  # type: ignore[import-untyped]
@@ -49,9 +48,7 @@ def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> Non
     assert adam["optimizer.weight_decay"] == 0
 
 
-def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(
-    scripts: Scripts, reviews_folder: Path, small_sample: str
-) -> None:
+def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(scripts, reviews_folder, small_sample) -> None:
     short = [f"data.path={reviews_folder}", "data.class_names=null", "trainer.accelerator=cpu", "logger=none"]
     short += [small_sample, "++callbacks.confusion_matrix=null"]
     weights = []

@@ -109,9 +109,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
         assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
 
 
-def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(
-    home: tuple[Scripts, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(home, monkeypatch) -> None:
     scripts, run = home
     for name in ("attention", "attributions"):
         done = scripts.run("explore", str(run), "--figures", name)

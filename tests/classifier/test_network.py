@@ -61,9 +61,7 @@ def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() ->
 
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"convolution": 3}])
 @every_pooling_and_position
-def test_changing_padding_leaves_logits_unchanged(
-    pooling: PoolingKind, positions: Positions, options: dict[str, object]
-) -> None:
+def test_changing_padding_leaves_logits_unchanged(pooling, positions, options) -> None:
     classifier = make_classifier(pooling=pooling, positions=positions, **options).eval()
     token_ids, padding_mask = random_texts([11, 7, 1, 0], width=CONTEXT)
     others, _ = random_texts([CONTEXT] * 4, width=CONTEXT, seed=3)
@@ -95,9 +93,7 @@ def test_the_order_of_the_words_matters_unless_there_are_no_positions(positions:
 
 @every_pooling_and_position
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(
-    pooling: PoolingKind, positions: Positions
-) -> None:
+def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(pooling, positions) -> None:
     classifier = make_classifier(pooling=pooling, positions=positions)
     token_ids, padding_mask = random_texts([7, 0], width=7)
     with torch.autograd.detect_anomaly():
@@ -134,9 +130,7 @@ def test_ids_may_have_32_bits_and_without_a_padding_mask_every_token_is_real() -
 @every_position
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("norm", Norm)
-def test_every_combination_trains_one_step(
-    norm: Norm, residual: bool, positions: Positions, is_first_part: bool
-) -> None:
+def test_every_combination_trains_one_step(norm, residual, positions, is_first_part) -> None:
     """Each parameter gets a finite gradient and changes, for every norm kind, feed-forward layer and activation."""
     token_ids, padding_mask = random_texts([7, 7, 5, 2, 7], width=7)
     targets = torch.tensor([0, 1, 2, 3, 4])

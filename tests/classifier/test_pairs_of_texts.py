@@ -91,9 +91,7 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     assert (wrong.returncode, "there is no column nothing; set --text-column to one of" in wrong.stderr) == (2, True)
 
 
-def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
-    home: tuple[Scripts, Path], tiny_training: list[str]
-) -> None:
+def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(home, tiny_training) -> None:
     scripts, _ = home
     run = firstlight.load(scripts.train(*shortest(tiny_training), *DATA, "data.both_orders=true", "test=false"))
     first, second = run.probabilities([("A dog runs.", "It sings."), ("It sings.", "A dog runs.")])

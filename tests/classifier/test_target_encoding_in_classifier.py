@@ -68,9 +68,7 @@ def test_attributions_have_the_target_encoding_in_them(run: Path) -> None:
     assert abs(found.scores - without.scores).max() > 1e-3
 
 
-def test_a_run_that_begins_from_another_counts_for_itself(
-    run: Path, scripts_of_module: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_run_that_begins_from_another_counts_for_itself(run, scripts_of_module, tiny_training) -> None:
     rows = ["data.max_train_rows=211", "trainer.max_steps=1", "optimizer.lr=1e-9"]
     begun = scripts_of_module.train("task=stars", *tiny_training, *TARGET_ENCODING, *rows, f"init_from={run}")
     both: list[Any] = [firstlight.load(each, checkpoint="last") for each in (run, begun)]

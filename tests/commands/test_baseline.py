@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -45,9 +44,7 @@ def stars(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> tup
     return measured(scripts, "--task", "stars", "--data.path", str(reviews_folder))
 
 
-def test_the_record_is_that_of_a_training_on_the_same_data(
-    stars: tuple[Path, dict], trained: Callable[[str], Path]
-) -> None:
+def test_the_record_is_that_of_a_training_on_the_same_data(stars, trained) -> None:
     training = json.loads((trained("stars") / "metrics.json").read_text())
     _, record = stars
     assert training.keys() <= record.keys()
@@ -118,9 +115,7 @@ def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[
         assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
 
 
-def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(
-    stars: tuple[Path, dict], trained: Callable[[str], Path]
-) -> None:
+def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(stars, trained) -> None:
     folder, record = stars
     for stage, split in (("val", "validation"), ("test", "test")):
         ours, theirs = (read_predictions(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))

@@ -3,7 +3,6 @@
 import math
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -27,9 +26,7 @@ def checked(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> t
     return code, *capsys.readouterr()
 
 
-def test_check_has_a_line_for_each_check_and_fails_with_code_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_has_a_line_for_each_check_and_fails_with_code_1(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     code, output, _ = checked(("firstlight.generator.network:Generator", *QUICK), capsys)

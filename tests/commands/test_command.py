@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,9 +29,7 @@ from firstlight.terminal_text import say
         (Interrupted(signal.SIGINT), 130, ""),
     ],
 )
-def test_each_end_has_its_exit_code(
-    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_end_has_its_exit_code(error, code, message, capsys) -> None:
     def main() -> None:
         raise error
 
@@ -63,9 +60,7 @@ def test_matplotlib_does_not_warn_of_fonts_that_no_figure_uses() -> None:
     assert not logging.getLogger("matplotlib.font_manager").isEnabledFor(logging.WARNING)
 
 
-def test_a_current_folder_that_was_removed_is_reported_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_current_folder_that_was_removed_is_reported_in_one_line(tmp_path, capsys) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:

@@ -61,9 +61,7 @@ def test_its_settings_compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("torch", "torch: an installed package has this name"),
     ],
 )
-def test_a_name_that_would_not_work_is_refused(
-    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_would_not_work_is_refused(name, message, tmp_path, monkeypatch) -> None:
     with pytest.raises(UserError, match=message):
         create(monkeypatch, tmp_path, name)
     assert list(tmp_path.iterdir()) == []

@@ -82,9 +82,7 @@ def test_a_list_without_a_run_is_one_line(home: Path) -> None:
 
 
 @pytest.mark.parametrize("has_browser", [True, False])
-def test_open_shows_the_report_or_says_that_no_browser_was_found(
-    has_browser: bool, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_shows_the_report_or_says_that_no_browser_was_found(has_browser, home, monkeypatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), has_browser)[1])
     done = Scripts(home).run("report", "--open")

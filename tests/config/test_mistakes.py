@@ -22,9 +22,7 @@ def test_a_current_folder_whose_name_hydra_would_resolve_is_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize("typed", MISTAKES)
-def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_nothing_behind(
-    typed: str, scripts: Scripts, tiny_training: list[str], request: pytest.FixtureRequest
-) -> None:
+def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_nothing_behind(typed, scripts, tiny_training, request):
     words = {"TINY": tiny_training}
     if "RUN" in typed.split():
         words["RUN"] = [str(request.getfixturevalue("trained")("sentiment"))]
@@ -59,9 +57,7 @@ def test_an_unknown_option_of_a_reading_script_is_exit_code_2(scripts: Scripts) 
     assert "Traceback" not in done.stderr
 
 
-def test_a_check_that_fails_by_a_bug_ends_the_run_before_it_begins(
-    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_fails_by_a_bug_ends_the_run_before_it_begins(scripts, monkeypatch) -> None:
     """Hydra would warn of the exception and train all the same."""
     monkeypatch.setattr("firstlight.config.checks.check_metric", lambda config: 1 / 0)
     done = scripts.run("train", "task=sentiment", "data.source=sample", "dry_run=true")

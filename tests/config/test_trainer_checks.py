@@ -22,9 +22,7 @@ DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs":
         ({"accelerator": "auto"}, 0, None),
     ],
 )
-def test_a_gpu_that_the_machine_lacks_is_refused(
-    trainer: dict[str, Any], count: int, message: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_that_the_machine_lacks_is_refused(trainer, count, message, monkeypatch) -> None:
     monkeypatch.setattr(checks, "num_gpus", lambda _: count)
     config = OmegaConf.create(DEFAULT | trainer)
     if message is None:
@@ -47,9 +45,7 @@ TRAINER, EARLY = {"_target_": "lightning.pytorch.Trainer"}, {"_target_": "lightn
         ("callbacks", {"early": EARLY | {"patience": "x"}}, "callbacks.early.patience=x must be a number"),
     ],
 )
-def test_an_argument_that_its_class_reads_as_a_number_must_be_one(
-    section: str, values: dict[str, Any], message: str
-) -> None:
+def test_an_argument_that_its_class_reads_as_a_number_must_be_one(section, values, message) -> None:
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         check_numbers(OmegaConf.create({section: values}))
 

@@ -94,9 +94,7 @@ def kept_in(cache_dir: Path) -> Path:
 
 
 @pytest.mark.parametrize("use", CACHES)
-def test_what_is_whole_is_used_as_it_is_and_damage_is_noted_once_and_mended(
-    use: Callable[[Path], None], tmp_path: Path, caplog: Any
-) -> None:
+def test_what_is_whole_is_used_as_it_is_and_damage_is_noted_once_and_mended(use, tmp_path, caplog) -> None:
     use(tmp_path)
     first, times = contents(tmp_path), {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     (kept_in(tmp_path) / ".DS_Store").write_bytes(b"\0")  # file managers and network disks create hidden files
@@ -180,9 +178,7 @@ def test_what_is_no_folder_of_the_cache_is_replaced(replace: str, tmp_path: Path
     assert contents(tmp_path) == first
 
 
-def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
+def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(tmp_path, monkeypatch, caplog) -> None:
     def unreachable(_: str) -> str:
         raise hub.UnreachableError("no network")
 
@@ -209,9 +205,7 @@ def test_the_list_of_checksums_is_that_of_sha256sum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", CACHES)
-def test_a_full_disk_is_one_line_that_names_the_folder_and_the_remedy(
-    use: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_line_that_names_the_folder_and_the_remedy(use, tmp_path, monkeypatch) -> None:
     number = errno.EDQUOT if use is fill_text else errno.ENOSPC
 
     def refuse(_: int) -> None:
@@ -261,9 +255,7 @@ def path_of(handle: int) -> Path:
     return Path(os.readlink(f"/proc/self/fd/{handle}"))
 
 
-def test_all_is_flushed_to_the_disk_before_the_folder_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_flushed_to_the_disk_before_the_folder_has_its_name(tmp_path, monkeypatch) -> None:
     events: list[str] = []
     rename = os.rename
     monkeypatch.setattr(os, "rename", lambda old, new: (events.append("rename"), rename(old, new)))
@@ -329,9 +321,7 @@ def test_the_first_of_two_processes_is_kept(is_damaged: bool, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
 
 
-def test_a_folder_that_is_taken_away_while_it_is_looked_at_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_taken_away_while_it_is_looked_at_is_no_error(tmp_path, monkeypatch) -> None:
     """Another process that repairs the folder has moved its copy to the target."""
     rename, refused = os.rename, iter([OSError(errno.ENOTEMPTY, "Directory not empty")])
 

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,9 +80,7 @@ def test_a_movie_is_a_review_of_the_same_split_with_its_side() -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "changed"])
-def test_a_damaged_file_of_the_package_is_one_line(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_file_of_the_package_is_one_line(damage, tmp_path, monkeypatch) -> None:
     (tmp_path / "pairs").mkdir()
     monkeypatch.setattr(sources, "SAMPLES", tmp_path)
     content = (SAMPLES / "pairs" / "train.jsonl.bz2").read_bytes()

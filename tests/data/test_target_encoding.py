@@ -37,9 +37,7 @@ def features(target_encoding: NgramTargetEncoding, token_ids: Tensor, targets: T
 
 
 @pytest.mark.parametrize(("num_classes", "targets"), [(2, [1, 0, 1, 0, 1]), (5, STARS)])
-def test_a_word_and_a_pair_have_the_shrunken_mean_of_the_texts_they_are_in(
-    num_classes: int, targets: list[int]
-) -> None:
+def test_a_word_and_a_pair_have_the_shrunken_mean_of_the_texts_they_are_in(num_classes, targets) -> None:
     target_encoding, scores = counted(num_classes, targets), class_scores(num_classes)
     seen = features(target_encoding, torch.tensor([[2, 3, 4]]))[0]
     for place, word in enumerate([2, 3, 4]):

@@ -183,9 +183,7 @@ def test_a_padded_batch_has_the_translations_of_each_source_alone(beam_size: int
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.5])
-def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_others_in_their_order(
-    length_penalty: float,
-) -> None:
+def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_others_in_their_order(length_penalty):
     """Three words and at most four tokens give 1 + 3 + 9 + 27 translations, and a wider beam finds no others."""
     network = make_network(vocab_size=5)
     found = find(network, *random_sources(), beam_size=47, max_tokens=4, never=(BEGIN,), length_penalty=length_penalty)

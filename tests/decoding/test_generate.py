@@ -1,6 +1,5 @@
 """Generation token by token: the cache does not change the tokens."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -120,9 +119,7 @@ def test_a_network_that_sees_what_follows_reads_everything_anew_each_time(positi
         ("slide", 5, [5]),
     ],
 )
-def test_the_network_is_given_single_tokens_while_the_cache_has_room(
-    window: Window, prompt_length: int, lengths: list[int]
-) -> None:
+def test_the_network_is_given_single_tokens_while_the_cache_has_room(window, prompt_length, lengths) -> None:
     network = Watched(make_network())
     tokens = list(generate(network, random_prompt(prompt_length), len(lengths), greedy, window=window))
     assert [tuple(ids.shape) for ids in tokens] == [(BATCH,)] * len(lengths)
@@ -155,9 +152,7 @@ def test_a_copy_for_inference_has_the_tensors_logits_and_hooks_of_the_network(op
 
 @pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_hooks_are_run_and_a_network_with_hooks_in_its_parts_is_not_copied(
-    register: Callable[..., Any], is_whole: bool
-) -> None:
+def test_hooks_are_run_and_a_network_with_hooks_in_its_parts_is_not_copied(register, is_whole) -> None:
     network, calls = make_network(), []
     register(network if is_whole else network.blocks[1], lambda *_: calls.append(1))
     assert (for_inference(network) is not network) == is_whole

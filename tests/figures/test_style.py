@@ -11,9 +11,7 @@ from matplotlib.image import imread
 from firstlight.figures import Curve, plot_curves, style
 
 
-def test_saving_makes_the_folder_and_replaces_an_older_file_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saving_makes_the_folder_and_replaces_an_older_file_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
     path = tmp_path / "figures" / "figure.png"
     style.save(style.new_figure("", 3.0), path)
     style.save(style.new_figure("", 7.0), str(path))

@@ -50,9 +50,7 @@ def test_the_lock_names_its_owner_while_it_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_a_free_lock_with_an_owner_on_another_computer_is_taken_only_when_that_one_is_dead(
-    runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_free_lock_with_an_owner_on_another_computer_is_taken_only_when_that_one_is_dead(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "SECONDS_TO_SETTLE", 0.01)
     monkeypatch.setattr(locks, "SECONDS_WITHOUT_BEAT", 1)
     folder, lock, is_over = RunFolder(tmp_path), tmp_path / LOCK, threading.Event()
@@ -93,9 +91,7 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / f"{LOCK}.owner"
 
 
-def test_without_locks_a_file_names_the_only_process(
-    owner: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_locks_a_file_names_the_only_process(owner, tmp_path, caplog) -> None:
     folder = RunFolder(tmp_path)
     assert not folder.is_locked()
     with folder.locked():
@@ -129,9 +125,7 @@ def ended_process() -> int:
         ("HERE 999999999999999999999999", 90, False),
     ],
 )
-def test_without_locks_the_owner_must_be_alive_or_must_have_renewed_its_file(
-    text: str, age: float, is_taken: bool, owner: Path, tmp_path: Path
-) -> None:
+def test_without_locks_the_owner_must_be_alive_or_must_have_renewed_its_file(text, age, is_taken, owner, tmp_path):
     folder = RunFolder(tmp_path)
     (tmp_path / LOCK).touch()
     text = text.replace("HERE", gethostname()).replace("RUNS", str(os.getpid()))

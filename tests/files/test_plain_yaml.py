@@ -27,9 +27,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("a" * 101, "it is larger than 100 bytes, the limit of a configuration"),
     ],
 )
-def test_what_is_no_configuration_is_one_line(
-    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_configuration_is_one_line(content, message, tmp_path, monkeypatch) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(content)
     if "bytes" in message:

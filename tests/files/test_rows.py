@@ -438,9 +438,7 @@ def test_a_packed_file_is_named_as_such(tmp_path, name, message):
 
 
 @pytest.mark.parametrize(("ending", "line"), [("txt", 1), ("csv", 3), ("jsonl", 2)])
-def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
-    ending: str, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(ending, line, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files_by_line, "LONGEST_LINE", 50)
     path = tmp_path / f"a.{ending}"
     first = {"txt": "", "csv": "text,label\nGood.,1\n", "jsonl": '{"text": "Good.", "label": 1}\n'}[ending]

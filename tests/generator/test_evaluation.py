@@ -111,9 +111,7 @@ def losses_with_context(run: Path, text: str, context: int, stride: int) -> torc
 
 
 @pytest.mark.parametrize(("stride", "context"), [pytest.param(1, CONTEXT, id="1"), pytest.param(3, 7, id="shorter")])
-def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has(
-    stride: int, context: int, home: Home
-) -> None:
+def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has(stride, context, home) -> None:
     text = "ka lo né. t€ va\n" * 5 + "miru"
     shorter = ["--context-length", str(context)] if context < CONTEXT else []
     where = ["--data.path", home.write("other.txt", text)]

@@ -75,9 +75,7 @@ def test_a_text_begins_with_the_prompt_and_a_seed_repeats_it(runs: Path, scripts
         ("pairs", ["--greedy", "--context-length", "5"], {"greedy": True, "context_length": 5}),
     ],
 )
-def test_python_and_the_command_line_agree(
-    kind: str, arguments: list[str], writing: dict[str, Any], runs: Path, write: Callable[..., str]
-) -> None:
+def test_python_and_the_command_line_agree(kind, arguments, writing, runs, write) -> None:
     found = write(kind, "--prompt", "né t€", "--tokens", "53", "--seed", "3", *arguments)
     generator = firstlight.load(runs / kind)
     assert generator.generate("né t€", tokens=53, seed=3, **writing) + "\n" == found
@@ -126,9 +124,7 @@ def test_several_texts_stand_under_their_numbers(runs: Path, write: Callable[...
 
 
 @pytest.mark.parametrize("kind", ["text", "names"])
-def test_texts_are_printed_while_the_rest_is_still_to_be_written(
-    kind: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_texts_are_printed_while_the_rest_is_still_to_be_written(kind, runs, monkeypatch, capsys) -> None:
     generator = firstlight.load(runs / kind)
     printed_before: list[int] = []
     stream = GeneratorRun.stream
@@ -187,9 +183,7 @@ def test_names_that_were_not_read_are_marked(runs: Path, scripts: Scripts, tmp_p
         ("text", "ka lo mi né ru sö", "the prompt has 17 tokens, but the network sees only the last 13"),
     ],
 )
-def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
-    kind: str, prompt: str, note: str, runs: Path, scripts: Scripts, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(kind, prompt, note, runs, scripts, tmp_path, caplog):
     run = tmp_path / "run"
     shutil.copytree(runs / kind, run)
     (run / "training_documents.txt").unlink(missing_ok=True)

@@ -84,9 +84,7 @@ def run_of(content: dict[str, Any], folder: Path, **data: Any) -> Path:
         ({"shell": "touch canary"}, r"the checkpoint's data\.shell is not an option of this version"),
     ],
 )
-def test_metadata_chooses_no_address_no_place_and_no_interpolation(
-    data: dict[str, Any], message: str, content: dict[str, Any], fetched: list[str], tmp_path: Path
-) -> None:
+def test_metadata_chooses_no_address_no_place_and_no_interpolation(data, message, content, fetched, tmp_path) -> None:
     Path("other.txt").write_text("a file of one's own, whose content nobody else knows")
     run = run_of(content, tmp_path / "theirs", **({"cache_dir": str(tmp_path / "evil"), "source": "auto"} | data))
     before = contents(tmp_path)
@@ -99,9 +97,7 @@ def test_metadata_chooses_no_address_no_place_and_no_interpolation(
     assert contents(tmp_path) == before
 
 
-def test_a_run_on_a_file_that_is_still_there_is_evaluated_with_a_cache_of_this_command(
-    content: dict[str, Any], fetched: list[str], tmp_path: Path
-) -> None:
+def test_a_run_on_a_file_that_is_still_there_is_evaluated_with_a_cache_of_this_command(content, fetched, tmp_path):
     run = run_of(content, tmp_path / "mine", cache_dir=str(tmp_path / "evil"), url=EVIL, source="hub")
     found = evaluate(EvaluateOptions(str(run)))
     assert (found / "metrics.json").is_file()
@@ -113,9 +109,7 @@ def test_a_run_on_a_file_that_is_still_there_is_evaluated_with_a_cache_of_this_c
     assert (tmp_path / "other" / "cache").is_dir()
 
 
-def test_a_run_on_a_named_download_takes_its_address_from_the_configuration(
-    content: dict[str, Any], fetched: list[str], tmp_path: Path
-) -> None:
+def test_a_run_on_a_named_download_takes_its_address_from_the_configuration(content, fetched, tmp_path) -> None:
     run = run_of(content, tmp_path / "theirs", path=None, name="shakespeare", url=EVIL, source="auto")
     with pytest.raises(UserError, match="the run was trained on other data than https://www"):
         evaluate(EvaluateOptions(str(run)))
@@ -175,9 +169,7 @@ LINES = {"preparation": "lines", "context_length": 4}
     ],
     ids=lambda value: value[0].__name__ if isinstance(value, tuple) else "",
 )
-def test_texts_of_the_training_are_counted_for_every_kind(
-    own: tuple[Any, ...], options: dict[str, Any], line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_texts_of_the_training_are_counted_for_every_kind(own, options, line, tmp_path, caplog) -> None:
     kind, *rows = own
     first, again = (kind(*rows, cache_dir=str(tmp_path), split_seed=seed, **options) for seed in (0, 1))
     for data in (first, again):

@@ -69,18 +69,14 @@ def test_a_training_shows_names_as_they_are_and_obeys_none(trained_on_hostile: t
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_commands_show_names_as_they_are(
-    name: str, arguments: list[str], says: list[str], hostile: Scripts, trained_on_hostile: tuple[Path, str]
-) -> None:
+def test_commands_show_names_as_they_are(name, arguments, says, hostile, trained_on_hostile) -> None:
     run = str(trained_on_hostile[0].relative_to(hostile.folder))
     done = hostile.run(name, *(argument.format(run=run) for argument in arguments))
     assert "Traceback" not in done.stderr
     assert_harmless(done.stdout + done.stderr, *says)
 
 
-def test_a_prediction_is_visible_on_a_terminal_and_as_it_is_in_a_pipe(
-    hostile: Scripts, trained_on_hostile: tuple[Path, str]
-) -> None:
+def test_a_prediction_is_visible_on_a_terminal_and_as_it_is_in_a_pipe(hostile, trained_on_hostile) -> None:
     (hostile.folder / "few.csv").write_text(f"text\na nice thing{TITLE}\na poor thing\n", encoding="utf-8")
     arguments = [str(trained_on_hostile[0]), "--input", "few.csv"]
     done = hostile.run_in_terminal("predict", *arguments)

@@ -35,9 +35,7 @@ def data_of(run: Any, tmp_path: Path, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("task", DATA)
-def test_a_run_teaches_what_its_network_predicts_of_each_batch(
-    task: str, trained: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_run_teaches_what_its_network_predicts_of_each_batch(task, trained, tmp_path) -> None:
     run: Any = firstlight.load(trained(task))
     data = data_of(run, tmp_path)
     with patch.object(teachers.log, "warning") as warning:  # a script of an earlier test may have set its own handlers

@@ -65,9 +65,7 @@ def test_a_loss_is_best_when_low_and_an_accuracy_when_high(metric: str, best: fl
 @pytest.mark.parametrize(
     ("others", "where"), [(["sample"], True), (["local"], False), (["sample", "hub"], False), ([], False)]
 )
-def test_a_run_that_ended_before_its_data_was_known_stands_with_those_of_its_task(
-    others: list[str], where: bool
-) -> None:
+def test_a_run_that_ended_before_its_data_was_known_stands_with_those_of_its_task(others, where) -> None:
     early = a_run(metrics={}, source=None, status="failed", why="it broke", seed=7)
     elsewhere = a_run(task="names", source="sample" if where is False else "hub")
     found = boards([*(a_run(source=source) for source in others), early, elsewhere], falls)

@@ -87,9 +87,7 @@ DRAWN_HERE += ["position_similarity", "position_waves"]
         pytest.param((), OF_SENTIMENT, id="all", marks=pytest.mark.slow),  # 6 s
     ],
 )
-def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
-    asked: tuple[str, ...], figures: list[str], own: Path, scripts: Scripts
-) -> None:
+def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(asked, figures, own, scripts) -> None:
     notes = explored(scripts, str(own), *asked)
     assert drawn(own) == sorted(figures)
     for name in figures:
@@ -161,9 +159,7 @@ def lose_data(run: Path, reviews: Path) -> None:
 
 
 @pytest.mark.slow  # 1.2 s; the figures of a run are drawn above
-def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
-    own: Path, scripts: Scripts, reviews_folder: Path
-) -> None:
+def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(own, scripts, reviews_folder) -> None:
     lose_data(own, reviews_folder)
     notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "attributions")
     assert drawn(own) == ["attributions"]

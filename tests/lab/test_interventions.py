@@ -87,9 +87,7 @@ def test_patching_shows_the_changed_token_before_the_first_block(names: Path) ->
         drawn.patching(subject_of(names, text="bana", against="ben"))
 
 
-def test_the_scores_of_heads_are_compared_with_another_run_and_over_the_checkpoints(
-    names: Path, tmp_path: Path
-) -> None:
+def test_the_scores_of_heads_are_compared_with_another_run_and_over_the_checkpoints(names, tmp_path) -> None:
     subject = subject_of(names, other=load(str(names), checkpoint="last"))
     titles = [axes.get_title() for axes in drawn.head_scores(subject).figure.axes[:6]]
     assert titles[:2] == ["induction", "induction, second run"]

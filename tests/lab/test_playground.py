@@ -586,9 +586,7 @@ def test_the_oldest_silent_connection_makes_room_for_a_new_one(names_address: st
 
 
 @pytest.mark.parametrize("sends", [b"", b"GET / HT", HALF_A_REQUEST + b"Content-Length: 9\r\n\r\n{"])
-def test_a_connection_has_some_seconds_to_ask(
-    capfd: pytest.CaptureFixture[str], names_address: str, monkeypatch, sends: bytes
-) -> None:
+def test_a_connection_has_some_seconds_to_ask(capfd, names_address, monkeypatch, sends) -> None:
     monkeypatch.setattr("firstlight.lab.playground.server.SECONDS_TO_ASK", 0.2)
     (connection,) = silent(names_address, 1, sends)
     assert is_closed(connection)
@@ -617,9 +615,7 @@ def refused(done: Done, message: str) -> None:
     assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
 
 
-def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(
-    scripts: Scripts, trained: Callable[[str], Path], monkeypatch
-) -> None:
+def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(scripts, trained, monkeypatch):
     run = str(trained("sentiment"))
     refused(scripts.run("playground", run, "--port", "65536"), "--port 65536 must be between 0 and 65535")
     with playground.listen(0) as other:

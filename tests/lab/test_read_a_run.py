@@ -77,9 +77,7 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     assert ending == "txt" or all(row["given_label"] == "3" for row in rows)
 
 
-def test_predict_reads_the_lines_of_standard_input(
-    trained: Trained, scripts: Scripts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predict_reads_the_lines_of_standard_input(trained, scripts, monkeypatch) -> None:
     lines = "It works, and it looks good.\r\nDer Geschmack ist süß.\n"
     (scripts.folder / "lines.txt").write_text(lines, encoding="utf-8")
     expected = scripts.run("predict", str(trained("sentiment")), "--input", "lines.txt").stdout
@@ -112,9 +110,7 @@ def test_standard_input_that_cannot_be_read_is_one_line() -> None:
         (["latest", "It works."], r"It works.: a text follows --text; write .* latest --text 'It works.'$"),
     ],
 )
-def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(
-    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(arguments, message, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", ["predict", *arguments])
     with pytest.raises(UserError, match=message), kept():
         predict.main()
@@ -142,9 +138,7 @@ def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], cap
     ]
 
 
-def test_an_evaluation_repeats_the_numbers_of_the_run(
-    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_evaluation_repeats_the_numbers_of_the_run(runs, scripts, caplog) -> None:
     for task, run in runs.items():
         assert scripts.run("evaluate", str(run)).returncode == 0
         written = run / "evaluate" / "test"
@@ -165,9 +159,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(
         assert f"{num_cut} of 100 texts are longer than the context of 23 tokens and were cut" in caplog.messages
 
 
-def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(
-    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(runs, scripts, caplog) -> None:
     reviews = [*sample_reviews(15, "test"), *sample_reviews(5)]  # the run was trained on the last ones
     write_rows(scripts.folder / "mine.csv", [{"body": row["text"], "score": row["label"] + 1} for row in reviews])
     columns = ["--data.text-column", "body", "--data.label-column", "score"]
@@ -183,9 +175,7 @@ def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(
     assert "the run was trained on these 600 rows" in caplog.messages
 
 
-def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
-    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(runs, scripts, caplog) -> None:
     run = tmp_copy(runs["sentiment"], scripts.folder)
     (scripts.folder / "mine.csv").write_text("text,label\nbad,1\ngood,2\n")
     asked = ["evaluate", str(run), "--data.path", "mine.csv"]

@@ -486,9 +486,7 @@ def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars:
     assert "#9 · tiny · dropout 0 · seed 1" in stars.locator("#confusion").inner_text()
 
 
-def test_a_click_on_a_cell_of_a_confusion_matrix_shows_its_texts_and_two_classes_have_an_auc(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_a_click_on_a_cell_of_a_confusion_matrix_shows_its_texts_and_two_classes_have_an_auc(browser, tmp_path) -> None:
     run = make_run(tmp_path, "a")
     write_confusion(run, [[2, 1], [0, 1]], ["bad", "good"])
     (run / "reviews").mkdir()

@@ -1,15 +1,12 @@
 """Intervals, paired tests and the number of seeds, compared with scipy.stats, closed forms and published tables."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from firstlight.lab.reports.significance import (
-    Difference,
     Estimate,
     holm,
     mcnemar,
@@ -109,9 +106,7 @@ def test_holms_correction_is_that_of_its_definition() -> None:
         ([0.79, 0.70, 0.82], unpaired_seeds, lambda one, two: stats.ttest_ind(one, two, equal_var=False)),
     ],
 )
-def test_equal_seeds_have_students_paired_test_and_different_ones_welchs(
-    second: list[float], test: Callable[..., Difference], expected: Any
-) -> None:
+def test_equal_seeds_have_students_paired_test_and_different_ones_welchs(second, test, expected) -> None:
     first = [0.80, 0.83, 0.82, 0.86, 0.85]
     found, wanted = test(first, second), expected(first, second)
     assert found.p == pytest.approx(wanted.pvalue)

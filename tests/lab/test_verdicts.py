@@ -302,9 +302,7 @@ def test_a_single_group_is_described_and_a_board_without_result_says_nothing() -
         (0.031, float("inf"), METRIC, "3.1 points"),
     ],
 )
-def test_a_difference_has_as_many_digits_as_its_interval(
-    value: float, half: float | None, metric: str, text: str
-) -> None:
+def test_a_difference_has_as_many_digits_as_its_interval(value, half, metric, text) -> None:
     assert difference_text(value, half, metric) == text
 
 

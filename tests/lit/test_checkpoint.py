@@ -89,9 +89,7 @@ def no_links(*_: object) -> None:
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_the_next_checkpoint_takes_the_place_of_the_last_which_is_kept(
-    saved, checkpoint_io, monkeypatch, has_links: bool
-) -> None:
+def test_the_next_checkpoint_takes_the_place_of_the_last_which_is_kept(saved, checkpoint_io, monkeypatch, has_links):
     if not has_links:
         monkeypatch.setattr(Path, "hardlink_to", no_links)
     (saved.parent / ".previous.ckpt-link").touch()  # the file of a killed process
@@ -256,9 +254,7 @@ def traps(folder: Path, sprung: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("forced", [None, "1"], ids=["default", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"])
-def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(
-    tmp_path, checkpoint_io, monkeypatch, forced: str | None
-) -> None:
+def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(tmp_path, checkpoint_io, monkeypatch, forced):
     if forced:
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", forced)
     sprung = tmp_path / "sprung"

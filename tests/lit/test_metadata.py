@@ -141,9 +141,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")  # in torch, of the quantized weight
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_malformed_checkpoint_is_one_line(
-    name: str, classifier: Classification, written: Callable[[Content], Path]
-) -> None:
+def test_a_malformed_checkpoint_is_one_line(name, classifier, written) -> None:
     change, message = BROKEN[name]
     content = content_of(classifier)
     change(content)
@@ -155,9 +153,7 @@ def test_a_malformed_checkpoint_is_one_line(
         assert "\n" not in str(error.value)
 
 
-def test_weights_that_overflow_are_one_line_at_each_use(
-    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
-) -> None:
+def test_weights_that_overflow_are_one_line_at_each_use(classifier, generator, written) -> None:
     uses: list[tuple[Any, Callable[[Any], object]]] = [
         (classifier, lambda run: run.predict("a good film")),
         (classifier, lambda run: run.probabilities(["a good film"])),
@@ -177,9 +173,7 @@ def test_weights_that_overflow_are_one_line_at_each_use(
         assert run.network.train()(torch.tensor([[1, 2]])) is not None  # a further training has its own check
 
 
-def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line(
-    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
-) -> None:
+def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line(classifier, generator, written):
     content = content_of(generator)
     content[METADATA].pop("separator_id")
     with pytest.raises(UserError, match="separator_id in the checkpoint is missing"):
@@ -190,9 +184,7 @@ def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line
         firstlight.load(written(content))
 
 
-def test_init_from_takes_no_weights_that_are_not_finite(
-    classifier: Classification, reviews: ReviewData, written: Callable[[Content], Path], tmp_path: Path
-) -> None:
+def test_init_from_takes_no_weights_that_are_not_finite(classifier, reviews, written, tmp_path) -> None:
     content = content_of(classifier)
     diverged(content)
     written(content)
@@ -213,9 +205,7 @@ def test_init_from_takes_no_weights_that_are_not_finite(
         ),
     ],
 )
-def test_a_training_does_not_go_on_from_a_state_that_is_not_its_own(
-    change: Callable[[Content], object], message: str, classifier: Classification, written: Callable[[Content], Path]
-) -> None:
+def test_a_training_does_not_go_on_from_a_state_that_is_not_its_own(change, message, classifier, written) -> None:
     content = content_of(classifier)
     path = written(content)
     refuse_other_state(open_checkpoint(path), classifier, path)

@@ -241,9 +241,7 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
         ),
     ],
 )
-def test_a_mistake_is_one_line_that_names_the_choices(
-    reviews: Any, make: Any, kind: type[Exception], message: str
-) -> None:
+def test_a_mistake_is_one_line_that_names_the_choices(reviews, make, kind, message) -> None:
     with pytest.raises(kind) as error:
         make(reviews)
     assert message in str(error.value)
@@ -326,9 +324,7 @@ def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any,
             getattr(trainer(), "predict" if use == "loader" else use)(module, **source)
 
 
-def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(
-    reviews: Any, other_reviews: Any, trainer: Any
-) -> None:
+def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(reviews, other_reviews, trainer):
     data = reviews()
     module, other = Classification.for_data(data, **SIZES), other_reviews()
     other.use_vocabulary_of(module)

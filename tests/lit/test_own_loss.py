@@ -32,9 +32,7 @@ OPTIONS = [{}, {"label_smoothing": 0.1}, {"ordinal_smoothing": 0.7}, {"label_smo
 @pytest.mark.parametrize("num_outputs", [1, 5])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("has_weights", [False, True])
-def test_the_cross_entropy_as_an_own_loss_gives_the_same_loss(
-    num_outputs: int, options: dict[str, float], has_weights: bool
-) -> None:
+def test_the_cross_entropy_as_an_own_loss_gives_the_same_loss(num_outputs, options, has_weights) -> None:
     num_classes = max(2, num_outputs)
     weights = torch.arange(1.0, num_classes + 1) if has_weights and "ordinal_smoothing" in options else None
     if has_weights and not options:

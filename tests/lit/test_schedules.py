@@ -111,9 +111,7 @@ def test_inverse_sqrt_without_a_warm_up_begins_at_the_rate() -> None:
 
 @pytest.mark.parametrize("optimizer_class", [SGD, partial(AdamW, betas=(0.9, 0.987))], ids=["sgd", "adamw"])
 @pytest.mark.parametrize(("steps", "warmup"), [(23, 0.3), (100, 0.1), (331, 0.5)])
-def test_one_cycle_has_the_rates_and_the_momentum_of_torchs_one_cycle(
-    optimizer_class, steps: int, warmup: float
-) -> None:
+def test_one_cycle_has_the_rates_and_the_momentum_of_torchs_one_cycle(optimizer_class, steps, warmup) -> None:
 
     def cycled(schedule: Callable[[Optimizer], LRScheduler]) -> list[tuple[float, ...]]:
         optimizer = optimizer_class([nn.Parameter(torch.zeros(2))], lr=RATE)

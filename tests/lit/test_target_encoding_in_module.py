@@ -48,9 +48,7 @@ def module(data: ReviewData) -> Classification:
     return Classification.for_data(data, dim=8, num_heads=2)
 
 
-def test_the_metadata_has_the_table_and_the_network_nothing_but_weights(
-    module: Classification, data: ReviewData
-) -> None:
+def test_the_metadata_has_the_table_and_the_network_nothing_but_weights(module, data) -> None:
     assert data.target_encoding is not None
     assert module.metadata is not None
     assert set(module.metadata["target_encoding"]) == set(data.target_encoding.table())
@@ -60,9 +58,7 @@ def test_the_metadata_has_the_table_and_the_network_nothing_but_weights(
 
 
 @pytest.mark.parametrize(("shift", "are_counted"), [(0, True), (1, False)], ids=["the same", "other"])
-def test_a_module_is_trained_further_on_data_with_its_own_target_encoding(
-    shift: int, are_counted: bool, module: Classification, data: ReviewData, folder: Path
-) -> None:
+def test_a_module_is_trained_further_on_data_with_its_own_target_encoding(shift, are_counted, module, data, folder):
     further = reviews(write(folder / f"further_{shift}.csv", shift))
     further.use_vocabulary_of(module)
     further.ensure_setup()

@@ -45,9 +45,7 @@ def test_every_example_runs(run: Path, tmp_path: Path) -> None:
     run_examples(MaskedRun, tmp_path, firstlight=firstlight, run=firstlight.load(run))
 
 
-def test_predict_prints_the_words_that_were_considered_and_a_file_keeps_its_columns(
-    run: Path, scripts: Scripts
-) -> None:
+def test_predict_prints_the_words_that_were_considered_and_a_file_keeps_its_columns(run, scripts) -> None:
     done = scripts.run("predict", str(run), "--text", TEXT)
     first, considered = done.stdout.splitlines()
     assert first.startswith("It ")

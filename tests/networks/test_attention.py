@@ -62,9 +62,7 @@ def test_the_config_decides_the_parameters(options: dict[str, int], parameters: 
 
 
 @pytest.mark.parametrize(("dim", "num_heads", "head_dim"), [(50, 3, 50), (50, 3, 17), (15, 3, 5), (7, 1, 2)])
-def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_concatenated(
-    dim: int, num_heads: int, head_dim: int
-) -> None:
+def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_concatenated(dim, num_heads, head_dim):
     attention = make_attention(dim, num_heads, head_dim)
     hidden = make_hidden(2, 11, dim)
     heads = []
@@ -101,9 +99,7 @@ def results_of(attention: MultiHeadAttention, call: Call, **options: Any) -> lis
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
-def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(
-    mask: Tensor | None, positions: Positions
-) -> None:
+def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(mask, positions) -> None:
     torch.manual_seed(0)
     attention = build_attention(make_config(dim=12, num_heads=3, num_key_value_heads=1, positions=positions)).double()
     assert_close(results_of(attention, with_weights(attention), mask=mask), results_of(attention, attention, mask=mask))
@@ -171,9 +167,7 @@ def test_a_masked_softmax_is_right_in_every_precision_however_low_the_scores(dty
 @pytest.mark.parametrize("num_key_value_heads", [1, 2, 3])
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 @pytest.mark.parametrize("is_causal", [True, False])
-def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
-    is_causal: bool, positions: Positions, num_key_value_heads: int
-) -> None:
+def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(is_causal, positions, num_key_value_heads) -> None:
     torch.manual_seed(0)
     options = {"dim": 15, "num_heads": 6, "head_dim": 4, "positions": positions, "attention_bias": True}
     grouped = build_attention(make_config(**options, num_key_value_heads=num_key_value_heads)).double()

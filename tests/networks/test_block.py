@@ -137,9 +137,7 @@ def test_starting_from_nothing_changes_only_the_last_layers() -> None:
         ("linear", lambda x: x),
     ],
 )
-def test_a_feed_forward_layer_has_the_values_of_its_formula(
-    activation: str, function: Callable[[Tensor], Tensor]
-) -> None:
+def test_a_feed_forward_layer_has_the_values_of_its_formula(activation, function) -> None:
     hidden, layer = torch.randn(2, 7, 15), build_feed_forward(make_config(activation=activation))
     assert isinstance(layer, FeedForward)
     assert layer.expand.weight.shape == (60, 15)

@@ -55,9 +55,7 @@ every_way_to_read = pytest.mark.parametrize(
     batch=st.integers(1, 3),
     norm=st.sampled_from(Norm),
 )
-def test_it_does_not_matter_where_a_text_is_cut(
-    options: dict[str, object], sizes: list[int], batch: int, norm: Norm
-) -> None:
+def test_it_does_not_matter_where_a_text_is_cut(options, sizes, batch, norm) -> None:
     while sum(sizes) > CONTEXT:
         sizes.pop()
     generator = make_generator(**{"norm": norm} | options)

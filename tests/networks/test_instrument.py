@@ -87,9 +87,7 @@ def left_overs(network: nn.Module) -> list[str]:
 
 
 @every_network
-def test_every_activation_is_read_and_the_logits_are_those_of_the_fused_network(
-    make: Callable[..., Any], options: dict[str, Any]
-) -> None:
+def test_every_activation_is_read_and_the_logits_are_those_of_the_fused_network(make, options) -> None:
     network, inputs = make(**options)
     plain = network(*inputs)
     logits, cache = run_with_cache(network, *inputs)
@@ -101,9 +99,7 @@ def test_every_activation_is_read_and_the_logits_are_those_of_the_fused_network(
 
 
 @every_network
-def test_an_activation_that_is_replaced_by_itself_changes_nothing_and_by_another_one_changes_the_logits(
-    make: Callable[..., Any], options: dict[str, Any]
-) -> None:
+def test_an_activation_that_is_replaced_by_itself_changes_nothing_and_by_another_one_changes_the_logits(make, options):
     network, inputs = make(**options)
     plain = network(*inputs)
     for name in activation_names(network):

@@ -94,9 +94,7 @@ def trained(network: nn.Module, factory: OptimizerFactory, steps: int) -> Tensor
 
 
 @OF_EVERY_KIND
-def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametrization(
-    config: TransformerConfig, build: Callable[[Any], nn.Module]
-) -> None:
+def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametrization(config, build) -> None:
     networks = []
     for each in (config, replace(config, **MUP)):
         torch.manual_seed(3)
@@ -109,9 +107,7 @@ def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametri
 
 
 @OF_EVERY_KIND
-def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(
-    config: TransformerConfig, build: Callable[[Any], nn.Module]
-) -> None:
+def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(config, build) -> None:
     with torch.device("meta"):
         base, wide = (build(each) for each in (config, at_width(config, 2)))
     growing: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
@@ -124,9 +120,7 @@ def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(
 
 
 @OF_EVERY_KIND
-def test_only_the_initial_weights_of_hidden_layers_depend_on_the_width(
-    config: TransformerConfig, build: Callable[[Any], nn.Module]
-) -> None:
+def test_only_the_initial_weights_of_hidden_layers_depend_on_the_width(config, build) -> None:
     torch.manual_seed(3)
     base = build(config)
     wide = build(replace(at_width(config, 4), **MUP))

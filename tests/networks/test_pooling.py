@@ -75,9 +75,7 @@ def test_flatten_has_a_weight_for_each_coordinate_of_each_place() -> None:
 @every_kind
 @settings(deadline=None, max_examples=20)
 @given(lengths=st.lists(st.integers(0, 7), min_size=1, max_size=5), extra=st.integers(0, CONTEXT - 7))
-def test_neither_the_length_nor_the_content_of_padding_matters(
-    kind: PoolingKind, lengths: list[int], extra: int
-) -> None:
+def test_neither_the_length_nor_the_content_of_padding_matters(kind, lengths, extra) -> None:
     head = make_head(kind)
     hidden, padding_mask = random_texts(lengths, width=7 + extra)
     changed = torch.where(padding_mask[..., None], hidden, 100 * hidden.flip(0) + 1)

@@ -90,9 +90,7 @@ def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
     ("num_queries", "num_keys", "start"),
     [(11, 11, 0), (7, 7, 0), (1, 1, 0), (3, 8, 5), (1, 9, 8), (1, 11, 10), (4, 11, 7), (5, 2, 0), (2, 5, 0)],
 )
-def test_a_relative_score_is_the_query_times_the_vector_of_the_distance(
-    num_queries: int, num_keys: int, start: int
-) -> None:
+def test_a_relative_score_is_the_query_times_the_vector_of_the_distance(num_queries, num_keys, start) -> None:
     torch.manual_seed(0)
     relative = RelativePositions(11, 5).double()
     query = torch.randn(2, 3, num_queries, 5, dtype=torch.float64)

@@ -76,9 +76,7 @@ every_network = pytest.mark.parametrize(("make", "expected"), CASES.values(), id
 
 @every_position
 @every_network
-def test_there_are_the_weights_of_every_attention_by_its_name_and_none_where_it_may_not_look(
-    make: Callable[..., tuple[nn.Module, Call]], expected: dict[str, tuple[int, int, Tensor]], positions: Positions
-) -> None:
+def test_there_are_the_weights_of_every_attention_by_its_name_and_none_where_it_may_not_look(make, expected, positions):
     network, call = make(positions=positions)
     with attention_weights(network) as weights:
         call()

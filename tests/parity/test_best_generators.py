@@ -19,9 +19,7 @@ CHARACTERS = 72  # the characters of the plays, and the unknown symbol
         ("best/shakespeare_nanogpt", 799_360, 810_000, 2_000 * 12 * 64),
     ],
 )
-def test_a_best_recipe_keeps_to_its_budget(
-    experiment: str, parameters: int, most_parameters: int, most_characters: int
-) -> None:
+def test_a_best_recipe_keeps_to_its_budget(experiment, parameters, most_parameters, most_characters) -> None:
     config = composed(f"experiment={experiment}")
     network = build_network(OmegaConf.to_object(config.model), CHARACTERS)
     assert sum(parameter.numel() for parameter in network.parameters()) == parameters <= most_parameters

@@ -55,9 +55,7 @@ TWO_TOKENS = tensor([[[SIDE, 0, 0, 0], [0, SIDE, 0, 0]]])
     ],
     ids=["scaled", "not scaled", "causal", "causal mask", "padding"],
 )
-def test_two_tokens_weigh_themselves_three_to_one(
-    scale_scores: bool, options: dict[str, Any], expected: list[list[float]]
-) -> None:
+def test_two_tokens_weigh_themselves_three_to_one(scale_scores, options, expected) -> None:
     attention = identity_attention(4, 1, scale_scores=scale_scores)
     attended, weights = with_weights_of(attention, TWO_TOKENS, **options)
     assert_close(weights, tensor([[expected]]))

@@ -49,9 +49,7 @@ def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
         ("post/movies", 6_653, 2, 50 * 6_653 + 2 * (30_050 + 40_450) + 601),
     ],
 )
-def test_the_shipped_classifiers_have_the_parameters_of_the_posts(
-    experiment: str, vocab_size: int, num_classes: int, parameters: int
-) -> None:
+def test_the_shipped_classifiers_have_the_parameters_of_the_posts(experiment, vocab_size, num_classes, parameters):
     network = network_of(f"experiment={experiment}", vocab_size=vocab_size, num_classes=num_classes)
     assert count(network) == parameters
 
@@ -75,9 +73,7 @@ def test_the_shipped_classifiers_have_the_parameters_of_the_posts(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(
-    overrides: list[str], alphabet: str, vocab_size: int, parameters: int
-) -> None:
+def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(overrides, alphabet, vocab_size, parameters):
     tokenizer = tokenizer_of(alphabet, *overrides)
     assert tokenizer.vocab_size == vocab_size
     assert count(network_of(*overrides, vocab_size=vocab_size)) == parameters

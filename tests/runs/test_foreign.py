@@ -234,9 +234,7 @@ def test_the_report_shows_no_text_that_a_link_leads_to(tmp_path: Path) -> None:
     assert newest_texts(tmp_path / "theirs" / "samples") == "written"
 
 
-def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(scripts, tiny_training) -> None:
     module = f"{scripts.folder.name}_callback"
     (scripts.folder / f"{module}.py").write_text(
         "from lightning.pytorch import Callback\n"

@@ -86,9 +86,7 @@ def events_of(run: Run) -> EventAccumulator:
 
 @OF_EVERY_TASK
 @pytest.mark.parametrize("told", [in_csv, in_tensorboard, in_wandb, in_own])
-def test_every_logger_has_the_metrics_steps_and_values_of_the_history(
-    logged: Callable[[str], Run], task: str, told: Callable[[Run], Curves]
-) -> None:
+def test_every_logger_has_the_metrics_steps_and_values_of_the_history(logged, task, told) -> None:
     expected, found = in_history(logged(task)), told(logged(task))
     assert found.keys() == expected.keys()
     for name, points in expected.items():
@@ -111,9 +109,7 @@ def test_the_history_has_curves_of_training_and_validation(logged: Callable[[str
 
 
 @OF_EVERY_TASK
-def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(
-    logged: Callable[[str], Run], task: str
-) -> None:
+def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(logged, task) -> None:
     run = logged(task)
     (csv_file,) = run.folder.glob("csv/version_*/hparams.yaml")
     told = {

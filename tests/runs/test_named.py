@@ -3,7 +3,6 @@
 import json
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,7 @@ def logs(tmp_path: Path) -> Path:
         ("predict", "latest:translation", "translation/runs/old"),
     ],
 )
-def test_a_command_finds_the_run_that_it_can_use(
-    command: str, name: str, run: str, logs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_finds_the_run_that_it_can_use(command, name, run, logs, capsys) -> None:
     assert run_for(command, name, logs).path == logs / run
     task = run.partition("/")[0]
     assert capsys.readouterr().err == f"note: {name} is {logs / run} (task={task})\n"
@@ -103,9 +100,7 @@ def test_best_is_the_lowest_loss_and_the_highest_accuracy(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("value", ["low", [1], True, math.nan, math.inf])
-def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
-    value: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(value, tmp_path, caplog) -> None:
     odd = add(tmp_path, "a", "stars", age=1, loss=value)
     good = add(tmp_path, "b", "stars", age=2, loss=0.5)
     (add(tmp_path, "c", "stars", age=3) / "metrics.json").write_text('{"metrics": [1]}')
@@ -141,9 +136,7 @@ def test_a_run_on_generated_data_is_best_only_where_no_other_is(logs: Path, capl
         ("val/score", ("min", "min", "min"), "two"),
     ],
 )
-def test_one_run_does_not_turn_the_direction_of_a_metric_round(
-    metric: str, modes: Sequence[str], best: str, tmp_path: Path
-) -> None:
+def test_one_run_does_not_turn_the_direction_of_a_metric_round(metric, modes, best, tmp_path) -> None:
     def optimize(run: Path, mode: str, value: float) -> None:
         record = json.loads((run / "metrics.json").read_text())
         optimized = {"optimized_metric": metric, "optimized_mode": mode, "metrics": {metric: value}}

@@ -59,9 +59,7 @@ def named(own: Scripts, name: str) -> str:
     return f"model._target_={own.folder.name}_own.{name}"
 
 
-def test_a_network_of_the_current_folder_trains_and_is_loaded_again(
-    own: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own, tiny_training, monkeypatch) -> None:
     run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
     own_module = own.folder / f"{own.folder.name}_own.py"
     monkeypatch.chdir(own.folder)
@@ -152,9 +150,7 @@ def test_only_what_is_not_installed_is_the_users_own(tmp_path: Path, monkeypatch
         check_targets(OmegaConf.create({"a": {"_target_": "my birds.Net"}}))
 
 
-def test_the_repository_of_the_code_or_of_the_current_folder_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_repository_of_the_code_or_of_the_current_folder_is_recorded(tmp_path, monkeypatch) -> None:
     mine, outside = tmp_path / "mine", tmp_path / "outside"
     (mine / "benchmarks" / "measured").mkdir(parents=True)
     outside.mkdir()

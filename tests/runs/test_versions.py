@@ -1,7 +1,6 @@
 """A run, a checkpoint or a record of a version before 0.3 is refused in one line."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +56,7 @@ def test_a_search_for_a_run_ignores_an_earlier_one(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.parametrize("use", ["predict", "resume", "init_from"])
-def test_a_checkpoint_of_an_earlier_version_is_refused(
-    use: str, scripts: Scripts, trained: Callable[[str], Path]
-) -> None:
+def test_a_checkpoint_of_an_earlier_version_is_refused(use, scripts, trained) -> None:
     run = scripts.folder / "old"
     shutil.copytree(trained("stars"), run)
     for path in (run / "checkpoints").glob("*.ckpt"):

@@ -212,9 +212,7 @@ def test_a_job_that_crashes_is_the_only_one_that_failed(sweep, finished) -> None
     assert done.returncode == 1
 
 
-def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follows(tmp_path, monkeypatch) -> None:
     for name, value in (no_key(tmp_path) | {"WANDB_SILENT": "true"}).items():
         monkeypatch.setenv(name, value)
     logger = ResumableWandbLogger(save_dir=str(tmp_path), mode="offline")

@@ -22,9 +22,7 @@ from tests_support import Scripts
 
 
 @pytest.mark.parametrize("visible", ["", "7,GPU-3"])
-def test_workers_share_the_gpus_evenly_and_keep_theirs(
-    visible: str, machine: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_share_the_gpus_evenly_and_keep_theirs(visible, machine, monkeypatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     gpus = launchers.gpus_of(sweep_config(None, jobs_per_gpu=2))
     assert gpus == (visible or "0,1").split(",")
@@ -37,9 +35,7 @@ def test_workers_share_the_gpus_evenly_and_keep_theirs(
 
 
 @pytest.mark.parametrize(("jobs_per_gpu", "shares"), [(1, []), (8, [0.9 / 8])])
-def test_each_of_several_jobs_has_its_share_of_the_memory(
-    jobs_per_gpu: int, shares: list[float], machine: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_of_several_jobs_has_its_share_of_the_memory(jobs_per_gpu, shares, machine, monkeypatch) -> None:
     limited: list[float] = []
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limited.append)
     config = sweep_config(None, jobs_per_gpu=jobs_per_gpu)
@@ -162,9 +158,7 @@ def test_jobs_at_a_time_are_counted_as_joblib_does(machine: None) -> None:
     ],
     ids=["gpus", "cores", "threads typed", "jobs typed", "one by one"],
 )
-def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(
-    config: DictConfig, at_a_time: int, plan: str, threads: int | None, machine: None
-) -> None:
+def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(config, at_a_time, plan, threads, machine):
     assert jobs_at_a_time(config) == at_a_time
     assert launchers.plan_of(config, 11) == plan
     assert launchers.threads_of_jobs(config) == threads

@@ -34,9 +34,7 @@ def test_a_job_must_fit_on_one_node_that_is_alive() -> None:
     assert str(error.value) == f"hydra.launcher: a job needs {needed}, and a node of the cluster has at most {there}"
 
 
-def test_a_machine_runs_jobs_only_with_the_same_folders_and_versions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_machine_runs_jobs_only_with_the_same_folders_and_versions(tmp_path, capsys) -> None:
     file = tmp_path / "sweep" / "multirun.yaml"
     file.parent.mkdir()
     file.write_text("é\n", encoding="utf-8")

@@ -130,9 +130,7 @@ def test_a_finished_search_asks_no_cluster(whole: Scripts, command: list[str], m
 
 
 @pytest.mark.slow  # 5 s; test_sweep.py interrupts and continues a sweep
-def test_a_killed_search_continues_as_if_it_had_not_been_killed(
-    scripts: Scripts, command: list[str], whole: Scripts
-) -> None:
+def test_a_killed_search_continues_as_if_it_had_not_been_killed(scripts, command, whole) -> None:
     folder = folder_of(scripts)
     process = scripts.start("train", *command, "hydra.sweeper.n_trials=2")
     wait_until((folder / "trial-0001" / "checkpoints" / "last.ckpt").exists, process)
@@ -156,9 +154,7 @@ def test_a_killed_search_continues_as_if_it_had_not_been_killed(
     assert found == tried(whole)
 
 
-def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(
-    scripts: Scripts, command: list[str], whole: Scripts
-) -> None:
+def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(scripts, command, whole) -> None:
     shutil.copytree(whole.folder, scripts.folder, dirs_exist_ok=True)
     before, logs = records(folder_of(scripts)), logs_of(folder_of(scripts))
     (folder_of(scripts) / "best.json").unlink()
@@ -176,9 +172,7 @@ def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(
 
 
 @pytest.mark.slow  # 2 s; test_sweep.py tests a job that fails
-def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continues(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continues(scripts, tiny_training) -> None:
     search = [*tiny_training, "trainer.max_steps=2", "logger=none", "sweep.name=mine", "hparams_search=optuna"]
     search += ["hydra.sweeper.n_trials=2", "model.num_heads=1,3"]
     done = scripts.run("train", *search)
@@ -228,9 +222,7 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_another_search_under_the_same_name_is_refused(
-    changed: str, then: str, now: str, whole: Scripts, command: list[str]
-) -> None:
+def test_another_search_under_the_same_name_is_refused(changed, then, now, whole, command) -> None:
     key = changed.partition("=")[0]
     typed = [*(each for each in command if not each.startswith(f"{key}=")), changed]
     before = tried(whole)
@@ -252,9 +244,7 @@ def test_a_dry_run_shows_the_space_and_makes_nothing(scripts: Scripts, command: 
     assert not folder_of(scripts).exists()
 
 
-def test_without_optuna_the_remedy_is_one_line(
-    scripts: Scripts, command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_optuna_the_remedy_is_one_line(scripts, command, monkeypatch) -> None:
     monkeypatch.setattr(search, "find_spec", lambda name: None if name == "optuna" else find_spec(name))
     done = scripts.run("train", *command)
     assert is_one_line(done), done.stderr
@@ -335,9 +325,7 @@ def test_a_study_from_another_person_adds_nothing_to_the_command_line(values: di
         assert Study.values(found, 0) == values
 
 
-def test_a_pruned_trial_is_neither_failed_nor_ranked_and_does_not_run_again(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_pruned_trial_is_neither_failed_nor_ranked_and_does_not_run_again(scripts, tiny_training) -> None:
     quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=1"]
     quick += ["trainer.max_steps=4", "trainer.val_check_interval=2", "trainer.check_val_every_n_epoch=null"]
     pruner = "hydra.sweeper.pruner._target_=optuna.pruners.ThresholdPruner"

@@ -116,9 +116,7 @@ def test_an_ended_job_is_composed_again_only_if_its_record_is_not_like_that_of_t
     assert "and 1 more" in done.stdout.splitlines()
 
 
-def test_a_finished_sweep_asks_no_cluster(
-    finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_sweep_asks_no_cluster(finished, scripts, monkeypatch) -> None:
     monkeypatch.setenv("PATH", "")  # without Slurm
     before = contents(sweep_folder(scripts))
     three = [each.replace("seed=1,2", "seed=1,2,3") for each in finished]
@@ -366,9 +364,7 @@ def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scri
 # The workers import the libraries again, which takes longer than all other sweeps. test_search.py tests in a search
 # that a launcher runs jobs at the same time, each with its own folder.
 @pytest.mark.slow
-def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
-    scripts: Scripts, tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]
-) -> None:
+def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(scripts, tmp_path_factory, drawn_training):
     grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
     workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     done = subprocess.run(
@@ -450,9 +446,7 @@ def test_the_table_shows_which_task_of_slurm_has_a_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_finished_last(
-    width: int, tmp_path: Path
-) -> None:
+def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_finished_last(width, tmp_path) -> None:
     names = (f"optimizer.weight_decay=0.{number} model={'x' * 50} seed={number}" for number in range(40))
     jobs = jobs_in(tmp_path, *names)
     make_run(jobs[7].folder.path, "", status="running")  # left by a sweep that was killed
@@ -501,9 +495,7 @@ class Clock:
         return self.now
 
 
-def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(tmp_path, monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
     for name in ("a", "b", "c"):
@@ -520,9 +512,7 @@ def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
     assert watch.lines(watch.rows())[0].endswith(", about 2 min left")
 
 
-def test_a_line_is_written_when_one_of_several_jobs_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_is_written_when_one_of_several_jobs_ends(tmp_path, monkeypatch, caplog) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.01)
     jobs = jobs_in(tmp_path, "a", "b")
     with caplog.at_level(logging.INFO, progress.__name__), Progress(tmp_path, jobs, 2, {}):

@@ -81,9 +81,7 @@ def test_the_sizes_of_activations_are_means_over_the_seeds(tmp_path: Path) -> No
     ("other_seed", "why"),
     [(1, "steps-150 and steps-300 differ in something else than model.dim"), (2, "the runs have different numbers of")],
 )
-def test_runs_that_differ_in_another_key_are_not_taken_for_seeds(
-    other_seed: int, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_runs_that_differ_in_another_key_are_not_taken_for_seeds(other_seed, why, tmp_path, caplog) -> None:
     for steps, seed in ((150, 1), (300, other_seed)):
         keys = ("model.dim=8", "optimizer.lr=0.1", f"trainer.max_steps={steps}", f"seed={seed}")
         make_run(tmp_path, f"steps-{steps}", *keys, seed=seed, task="names", metrics={"val/loss": 2.0}, steps=steps)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests_support import Scripts, some_names
+from tests_support import some_names
 
 HAS_COMPILER = bool(shutil.which("g++") or shutil.which("c++"))
 
@@ -16,9 +16,7 @@ HAS_COMPILER = bool(shutil.which("g++") or shutil.which("c++"))
 @pytest.mark.slow  # the compiler takes a minute
 @pytest.mark.skipif(not HAS_COMPILER, reason="torch.compile needs a C++ compiler, and there is neither g++ nor c++")
 @pytest.mark.parametrize("task", ["sentiment", "names"])
-def test_a_compiled_training_gives_nearly_the_losses_of_one_that_is_not(
-    task: str, scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_compiled_training_gives_nearly_the_losses_of_one_that_is_not(task, scripts, tiny_training) -> None:
     names = scripts.folder / "names.txt"
     names.write_text(some_names(700), encoding="utf-8")
     common = [*tiny_training, f"task={task}", "dropout=0", "trainer.max_steps=4", "trainer.log_every_n_steps=1"]
@@ -49,9 +47,7 @@ def metrics_of(folder: Path) -> dict[str, float]:
     ("task", "dynamic"),
     [("sentiment", True), pytest.param("names", False, marks=pytest.mark.slow)],  # 1.3 s for another option
 )
-def test_a_network_is_compiled_in_place_where_it_is_wanted(
-    task: str, dynamic: bool, scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_is_compiled_in_place_where_it_is_wanted(task, dynamic, scripts, tiny_training, monkeypatch) -> None:
     """Once for all lengths, where batches differ in length."""
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda network, **options: asked.append(options))
@@ -74,9 +70,7 @@ def test_a_network_is_compiled_in_place_where_it_is_wanted(
         (["compile_mode=default"], "compile_mode=default requires compile=true; set that too, or leave it out"),
     ],
 )
-def test_a_mode_that_does_not_exist_or_that_nothing_uses_is_refused(
-    options: list[str], message: str, scripts: Scripts
-) -> None:
+def test_a_mode_that_does_not_exist_or_that_nothing_uses_is_refused(options, message, scripts) -> None:
     done = scripts.run("train", *options)
     assert done.returncode == 2
     assert message in done.stderr

@@ -32,9 +32,7 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
         pytest.param(["trainer.devices=2", "trainer.strategy=ddp"], marks=pytest.mark.slow),
     ],
 )
-def test_two_processes_measure_what_one_does_with_twice_the_batch(
-    trainer: list[str], scripts: Scripts, as_one_and_two: list[str], by_one: Path
-) -> None:
+def test_two_processes_measure_what_one_does_with_twice_the_batch(trainer, scripts, as_one_and_two, by_one) -> None:
     two = ["data.batch_size=20", "hydra.run.dir=two", *trainer]
     done = scripts.run_alone("train", *as_one_and_two, *two, fresh=False)
     assert done.returncode == 0, done.stderr
@@ -62,9 +60,7 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(
     assert checkpoints == {"best.ckpt", "last.ckpt", "previous.ckpt"}
 
 
-def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_starts_them(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_starts_them(scripts, tiny_training) -> None:
     sweep = ["-m", *tiny_training[:-1], "trainer=ddp", "trainer.devices=2", "seed=1,2", "dry_run=true"]
     done = scripts.run("train", *sweep)
     assert done.returncode == 2
@@ -83,9 +79,7 @@ def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_start
         (["trainer=ddp", "trainer.devices=2"], "seed=1: hydra.launcher.tasks_per_node=1 must equal trainer.devices=2"),
     ],
 )
-def test_slurm_starts_as_many_processes_as_a_training_has(
-    scripts: Scripts, tiny_training: list[str], overrides: list[str], message: str
-) -> None:
+def test_slurm_starts_as_many_processes_as_a_training_has(scripts, tiny_training, overrides, message) -> None:
     sweep = ["-m", *tiny_training[:-1], "hydra/launcher=slurm", "seed=1,2", "dry_run=true"]
     done = scripts.run("train", *sweep, *overrides)
     assert done.returncode == 2

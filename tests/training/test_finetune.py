@@ -19,9 +19,7 @@ def read_reviews(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path)
     return scripts.train("task=review_text", f"data.path={reviews_folder}", *QUICK)
 
 
-def test_a_classifier_takes_all_of_a_generator_but_its_head(
-    read_reviews: Path, reviews_folder: Path, scripts: Scripts
-) -> None:
+def test_a_classifier_takes_all_of_a_generator_but_its_head(read_reviews, reviews_folder, scripts) -> None:
     done = scripts.run(
         *("train", "experiment=finetune/causal", f"init_from={read_reviews}", f"data.path={reviews_folder}"),
         *("optimizer.lr=0", *QUICK),
@@ -41,9 +39,7 @@ def test_a_classifier_takes_all_of_a_generator_but_its_head(
             assert torch.equal(weight, states[0][name]), name
 
 
-def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(
-    read_reviews: Path, reviews_folder: Path, scripts: Scripts
-) -> None:
+def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(read_reviews, reviews_folder, scripts) -> None:
     texts = [json.loads(line)["text"] for line in (reviews_folder / "train.jsonl").read_text().splitlines()]
     rows = [{"a": texts[i], "b": texts[i + 1], "label": "yes" if i % 3 else "no"} for i in range(0, 300, 2)]
     (scripts.folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -143,9 +143,7 @@ def test_learned_positions_are_stretched_between_their_ends(length: int, saved: 
 @pytest.mark.parametrize(
     ("kind", "name", "first"), [(Positions.learned, POSITIONS, 0), (Positions.relative, RELATIVE, 3)]
 )
-def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(
-    kind: Positions, name: str, first: int, saved: Saved, caplog
-) -> None:
+def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(kind, name, first, saved, caplog) -> None:
     vocabulary = characters("abcdefg")
     given = saved(generation(vocabulary, 0, positions=kind), vocabulary)
     module = generation(vocabulary, 1, positions=kind, context_length=4)

@@ -1,7 +1,6 @@
 """A run whose last checkpoint is damaged or missing resumes from the newest readable one."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,7 @@ def find(folder: Path, *, keeps_checkpoints: bool = True) -> Any:
 
 
 @pytest.mark.parametrize(("harm", "what"), [(damage, "damaged"), (truncate, "damaged"), (lose, "missing")])
-def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(
-    harm: Callable[[Path], None], what: str, interrupted: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(harm, what, interrupted, caplog) -> None:
     checkpoints = interrupted / "checkpoints"
     assert (find(interrupted).path.name, caplog.messages) == ("last.ckpt", [])
     harm(checkpoints / "last.ckpt")
@@ -115,9 +112,7 @@ def test_a_checkpoint_in_the_middle_of_a_step_or_without_its_place_in_an_epoch_d
 
 
 @pytest.mark.parametrize("change", [{"loops": "x"}, {"loops": {"fit_loop": []}}, {"global_step": "x"}])
-def test_a_last_checkpoint_with_a_broken_state_of_the_training_does_not_count(
-    change: dict[str, Any], interrupted: Path
-) -> None:
+def test_a_last_checkpoint_with_a_broken_state_of_the_training_does_not_count(change, interrupted) -> None:
     path = interrupted / "checkpoints" / "last.ckpt"
     torch.save({**torch.load(path, weights_only=True), **change}, path.with_name("new"))
     path.with_name("new").replace(path)
@@ -127,9 +122,7 @@ def test_a_last_checkpoint_with_a_broken_state_of_the_training_does_not_count(
     assert (found.path.name, found.step) == ("previous.ckpt", 28)
 
 
-def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
-    interrupted: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(interrupted, caplog) -> None:
     shutil.rmtree(interrupted / "checkpoints")
     with pytest.raises(UserError, match="cannot be resumed"):
         find(interrupted)  # its history has seen a validation, and more

@@ -39,9 +39,7 @@ def fit(bench, at, folder: Path, rank: int, action) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_to_the_process_that_started_the_others_ends_all_with_one_checkpoint(
-    bench, at, tmp_path, number: signal.Signals
-) -> None:
+def test_a_signal_to_the_process_that_started_the_others_ends_all_with_one_checkpoint(bench, at, tmp_path, number):
     def send() -> None:
         for _ in range(3):
             os.kill(os.getppid(), number)

@@ -79,9 +79,7 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert results[0] == results[1]
 
 
-def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_others_do(
-    begun: Path, scripts: Scripts, quick: list[str]
-) -> None:
+def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_others_do(begun, scripts, quick) -> None:
     scripts.run("train", *quick[:-1], "test=true", "seed=3")
     (whole,) = (path for path in begun.parent.iterdir() if path != begun)
     before = curve(whole)
@@ -93,9 +91,7 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
-    scripts: Scripts, training: list[str], interrupt_at: Interrupt
-) -> None:
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(scripts, training, interrupt_at) -> None:
     training = [*training, "data.batch_size=20", "data.target_encoding=true", "module.r_drop=1"]  # 60 steps
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
@@ -111,9 +107,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     assert_same_run(whole, killed)
 
 
-def test_the_same_command_continues_the_newest_unfinished_run_of_its_configuration(
-    scripts: Scripts, training: list[str]
-) -> None:
+def test_the_same_command_continues_the_newest_unfinished_run_of_its_configuration(scripts, training) -> None:
     removed_and_added = ["~callbacks.early_stopping", "+trainer.sync_batchnorm=false"]
     short = [*training, "trainer.max_steps=2", "logger=none", "test=false", *removed_and_added]
     done = scripts.run("train", *short, "resume=auto")
@@ -139,9 +133,7 @@ def unfinished(begun: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("resumed", ["auto", "folder"])
-def test_no_second_run_starts_beside_one_that_is_still_trained(
-    resumed: str, scripts: Scripts, unfinished: Path, quick: list[str]
-) -> None:
+def test_no_second_run_starts_beside_one_that_is_still_trained(resumed, scripts, unfinished, quick) -> None:
     before = contents(scripts.folder)
     done = scripts.run("train", *quick, f"resume={unfinished if resumed == 'folder' else resumed}")
     assert done.returncode == 2
@@ -170,9 +162,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     ("changes", "key"),
     [(["trainer.max_epochs=20"], "trainer.max_steps=4"), (["trainer.max_steps=3"], "trainer.max_steps=3")],
 )
-def test_a_finished_run_without_a_step_left_is_refused_with_the_limit(
-    changes: list[str], key: str, scripts: Scripts, begun: Path
-) -> None:
+def test_a_finished_run_without_a_step_left_is_refused_with_the_limit(changes, key, scripts, begun) -> None:
     before = contents(begun)
     done = scripts.run("train", f"resume={begun}", *changes)
     limit = key.partition("=")[0]

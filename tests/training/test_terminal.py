@@ -137,9 +137,7 @@ def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Script
         (["data.path=nowhere"], "data.path=nowhere: "),
     ],
 )
-def test_bad_news_comes_first_and_leaves_no_folder(
-    arguments: list[str], message: str, scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_news_comes_first_and_leaves_no_folder(arguments, message, scripts, tiny_training, monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
     (scripts.folder / "given.csv").write_text("text,label\n" + "good,5\nbad,1\n" * 9)

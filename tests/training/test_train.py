@@ -113,9 +113,7 @@ def test_a_wrong_argument_is_one_line(argument: str, message: str, scripts: Scri
 @pytest.mark.parametrize(
     ("length", "steps"), [(["trainer.max_steps=30"], [11, 23, 29]), (["epochs=1", "min_steps=15"], [11, 15])]
 )
-def test_an_interval_above_an_epoch_counts_across_epochs(
-    length: list[str], steps: list[int], scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_an_interval_above_an_epoch_counts_across_epochs(length, steps, scripts, tiny_training) -> None:
     quick = ["trainer.max_epochs=null", "trainer.val_check_interval=12", "logger=none", "test=false"]
     done = scripts.run("train", *tiny_training, *quick, *length)
     assert done.returncode == 0, done.stderr

@@ -28,7 +28,6 @@ from firstlight.text.vectors import cooccurrence, principal_components
 from firstlight.training.word_vectors import fill, set_vectors
 from firstlight.translator.data import PairData
 from firstlight.translator.options import EncoderDecoderConfig
-from tests_support import Scripts
 
 DIM = 3
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)
@@ -111,9 +110,7 @@ def from_file(path: Path, lines: dict[str, list[float]], **options: Any) -> Vect
 
 @pytest.mark.parametrize("std", [None, 0.1])
 @pytest.mark.parametrize("window", [1, 2])
-def test_counted_vectors_are_the_components_of_the_training_texts_as_wide_as_asked(
-    window: int, std: float | None, data: TableData
-) -> None:
+def test_counted_vectors_are_the_components_of_the_training_texts_as_wide_as_asked(window, std, data) -> None:
     """Of whole texts, though the context is shorter, and not of the validation texts."""
     network = network_for(data)
     before = rows_of(network.embedding)
@@ -250,9 +247,7 @@ def test_each_side_of_a_translator_has_the_vectors_of_its_own_language(tmp_path:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_shared_vocabulary_is_counted_in_both_languages_for_one_embedding_or_two(
-    shared: bool, tmp_path: Path, caplog
-) -> None:
+def test_a_shared_vocabulary_is_counted_in_both_languages_for_one_embedding_or_two(shared, tmp_path, caplog) -> None:
     data = pair_data(tmp_path, PAIRS, shared_vocabulary=True)
     network = translator(data, shared=shared)
     with caplog.at_level(logging.INFO):
@@ -283,9 +278,7 @@ def words_of(run: Path) -> list[str]:
     return (run / "vocabulary.txt").read_text().splitlines()
 
 
-def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
-    scripts: Scripts, training: list[str]
-) -> None:
+def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(scripts, training) -> None:
     """The record counts trained parameters, predicting needs no file, and a resumed run keeps its weights."""
     vectors = scripts.folder / "v.txt"
     from_file(vectors, {"good": [1, 2, 3, 4, 5, 6], "not": [6, 5, 4, 3, 2, 1]})
@@ -332,9 +325,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
         (None, "vectors=glove: no file such as glove.6B.6d.txt in the folder glove of $FIRSTLIGHT_DATA or data/"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_line(
-    lines: str | None, message: str, scripts: Scripts, training: list[str], cached: str
-) -> None:
+def test_a_file_that_cannot_be_used_is_one_line(lines, message, scripts, training, cached) -> None:
     chosen = ["vectors=glove"]
     if lines is not None:
         (scripts.folder / "v.txt").write_text(lines)

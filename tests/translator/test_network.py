@@ -72,9 +72,7 @@ def count(module: nn.Module) -> int:
         ({"head_bias": False}, -73),
     ],
 )
-def test_the_network_of_2017_with_a_width_of_32_has_the_parameters_counted_by_hand(
-    options: dict[str, object], more: int
-) -> None:
+def test_the_network_of_2017_with_a_width_of_32_has_the_parameters_counted_by_hand(options, more) -> None:
     sizes = {"dim": 32, "num_heads": 4, "num_layers": 3, "context_length": 64, "positions": Positions.sinusoidal}
     encoder_block, cross_attention = 12_608, 4_128 + 2 * 32
     expected = 2 * 73 * 32 + 3 * encoder_block + 3 * (encoder_block + cross_attention) + 73 * 33

@@ -175,9 +175,7 @@ def test_many_sentences_are_translated_as_each_alone_and_in_their_order(translat
     assert list(loaded.translate_many([])) == []
 
 
-def test_sentences_beyond_the_context_are_cut_and_counted(
-    translator: Trained, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sentences_beyond_the_context_are_cut_and_counted(translator, caplog) -> None:
     loaded = translator.load()
     ids = loaded.tokenizers.source.encode_batch([TOO_LONG])[0]
     beginning = loaded.tokenizers.source.decode(ids[:CONTEXT].tolist())
@@ -242,9 +240,7 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
     assert len({tuple(translations) for translations in seen}) == 3
 
 
-def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
-    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_pair_beyond_the_context_does_not_end_an_evaluation(translator, scripts, caplog) -> None:
     pairs = [{"en": TEXT, "de": "das"}, {"en": TEXT, "de": TOO_LONG}, {"en": TOO_LONG, "de": "das"}]
     write_rows(scripts.folder / "long.csv", pairs)
     done = scripts.run("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
@@ -263,9 +259,7 @@ def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
         (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
     ],
 )
-def test_a_mistake_in_predict_is_one_line(
-    arguments: list[str], message: str, translator: Trained, scripts: Scripts
-) -> None:
+def test_a_mistake_in_predict_is_one_line(arguments, message, translator, scripts) -> None:
     write_rows(scripts.folder / "in.csv", [{"text": TEXT}])
     assert_one_line(scripts.run("predict", str(translator.run), *arguments), message)
     assert [path.name for path in scripts.folder.iterdir()] == ["in.csv"]
@@ -324,9 +318,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         ),
     ],
 )
-def test_a_mistake_in_evaluate_is_one_line(
-    arguments: list[str], message: str, translator: Trained, scripts: Scripts
-) -> None:
+def test_a_mistake_in_evaluate_is_one_line(arguments, message, translator, scripts) -> None:
     write_rows(scripts.folder / "one.csv", [{"en": TEXT, "de": "das"}])
     before = sorted((translator.run / "evaluate").glob("*"))
     assert_one_line(scripts.run("evaluate", str(translator.run), *arguments), message)
