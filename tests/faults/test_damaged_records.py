@@ -90,7 +90,7 @@ def test_a_damaged_configuration_is_read_or_refused(trials: Trials, copied: Call
 @pytest.mark.parametrize("name", READ_BY_A_REPORT)
 def test_a_report_names_what_is_damaged_and_shows_the_rest(name: str, trials: Trials, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    make_run(logs, "whole", "dropout=0.5")
+    make_run(logs, "whole", "dropout=0.5", dropout=0.5)  # another setting than that of the damaged run
     run = make_run(logs, "damaged", "optimizer.lr=0.5", texts="What it wrote.\n", counts=[[1] * len(CLASSES)] * 3)
     write_confusion(run, [[5, 1, 0], [0, 7, 2], [1, 1, 3]])
     hits, losses = np.arange(19) % 2, np.linspace(0.1, 2, 19, dtype=np.float32)

@@ -238,6 +238,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "endless metric": (lines({"val/loss": 10**400}), "incomplete", "history.jsonl: a metric is not a number"),
     "word in history": (lines({"val/loss": "low"}), "incomplete", "history.jsonl: a metric is not a number"),
     "overrides that are numbers": (record(overrides=[1e308]), "unreadable", "overrides is '[1e+308]', of which"),
+    "an override that is none": (record(overrides=["\ud800"]), "unreadable", "of which not all are key=value or ~key"),
+    "an override without key": (record(overrides=["=1"]), "unreadable", "overrides is \"['=1']\", of which not all"),
     "cut matrix": (cut(CSV, 80), "incomplete", CSV),
     "matrix of words": (text(CSV, "true,predicted,count\na,a,many\n"), "incomplete", f"{CSV} is cut short or broken"),
     "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),

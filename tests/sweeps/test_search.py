@@ -211,6 +211,22 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
         assert path.read_bytes() == damaged
 
 
+def test_a_study_whose_lines_are_repeated_is_refused(tmp_path: Path) -> None:
+    distributions = {"optimizer.lr": FloatDistribution(0.001, 0.1)}
+    space: Any = SimpleNamespace(folder=tmp_path, goals={"val/loss": "minimize"}, distributions=distributions)
+
+    def opened() -> Study:
+        return Study(space, lambda number: optuna.samplers.RandomSampler(seed=number), None)
+
+    for number in range(2):
+        assert opened().ask() == number
+    assert len(opened().trials()) == 2
+    path = tmp_path / "study.journal"
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(UserError, match=r"lines are repeated.*; move the folder of the search, or choose another"):
+        opened()
+
+
 @pytest.mark.parametrize(
     ("changed", "then", "now"),
     [

@@ -38,6 +38,7 @@ LINKED = (  # from the page of a report
     *("config.yaml", "metrics.json", "history.jsonl", "train.log", "figures/figures.html"),
     *("confusion_matrix", "reviews", "samples", "evaluate", "checkpoints"),
 )
+OVERRIDE = re.compile("~?[^=~]+=|~[^=~]")  # its beginning
 WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
@@ -105,8 +106,8 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
     if not record.get("task") or "status" not in record:
         raise UserError("metrics.json is not the record of a run: it has no task and status")
     overrides = part("overrides", list) or []
-    if not all(isinstance(override, str) for override in overrides):
-        raise UserError(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
+    if not all(isinstance(override, str) and OVERRIDE.match(override) for override in overrides):
+        raise UserError(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are key=value or ~key")
     data, objectives = part("data", dict) or {}, part("objectives", dict) or {}
     for metric, goal in objectives.items():
         if goal not in (MINIMIZE, MAXIMIZE):

@@ -126,6 +126,9 @@ class Study:
             then = now if known is None else {str(key): str(value) for key, value in known.items()}
             for trial in self.trials():
                 trial._validate()
+            starts = [trial.datetime_start for trial in self.trials() if trial.datetime_start]
+            if len({*starts}) < len(starts):  # each begins at another microsecond
+                raise ValueError("lines are repeated: two of its trials are the same")
         if known is None:
             self.study.set_user_attr("search", now)
             with warnings.catch_warnings():
