@@ -110,6 +110,15 @@ def drawn_in_full(figures_are_sketched: Callable[[], AbstractContextManager[None
         yield
 
 
+@pytest.fixture
+def compiled_without_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let torch.compile generate no code, for which it needs a C++ compiler and 12 s. `make test-all` does without."""
+    import torch
+
+    if not TRUE_PROCESSES:
+        monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+
+
 @pytest.fixture(scope="session")
 def made_once(root: Path) -> Callable[[str, Callable[[Path], object]], Path]:
     """Return a function for the folder of a name. The first worker fills it, and all workers only read it."""

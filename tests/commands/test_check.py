@@ -8,7 +8,6 @@ import pytest
 
 from firstlight.commands import check
 from firstlight.commands.frame import run
-from firstlight.training import audit
 from firstlight.training.doctor import advice
 from tests_support import Scripts
 
@@ -26,7 +25,7 @@ def checked(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> t
     return code, *capsys.readouterr()
 
 
-def test_check_has_a_line_for_each_check_and_fails_with_code_1(tmp_path, capsys, monkeypatch) -> None:
+def test_check_has_a_line_for_each_check_and_fails_with_code_1(tmp_path, capsys, monkeypatch, compiled_without_code):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     code, output, _ = checked(("firstlight.generator.network:Generator", *QUICK), capsys)
@@ -35,7 +34,6 @@ def test_check_has_a_line_for_each_check_and_fails_with_code_1(tmp_path, capsys,
         *(("ok", "loss"), ("ok", "gradients"), ("ok", "evaluation"), ("ok", "batch"), ("-", "padding")),
         *(("ok", "future"), ("ok", "cache"), ("ok", "export"), ("ok", "compile")),
     ]
-    monkeypatch.setattr(audit, "_compile", lambda *_: (None, ""))  # which takes seconds
     code, output, _ = checked((*QUICK, "model.causal=false"), capsys)
     assert code == 1
     assert re.search(r"^FAIL +future +a token sees later tokens", output, re.MULTILINE)

@@ -43,7 +43,7 @@ def failed(found: dict[str, Check]) -> list[str]:
     return [name for name, check in found.items() if check.passed is False]
 
 
-def test_the_classifier_passes_also_exported_and_compiled(reviews: ReviewData) -> None:
+def test_the_classifier_passes_also_exported_and_compiled(reviews: ReviewData, compiled_without_code: None) -> None:
     module = Classification.for_data(reviews, **SIZES, dropout=0.5)
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
     found = audited(module, reviews)
