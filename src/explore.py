@@ -1,4 +1,4 @@
-"""Draw what a trained run has learned: python src/explore.py latest --figures attention (--help lists everything)."""
+"""Plot what a trained run has learned: python src/explore.py latest --figures attention (--help lists everything)."""
 
 from firstlight.commands.explore import main
 from firstlight.commands.frame import run

@@ -120,7 +120,7 @@ def test_the_doctor_examines_other_targets_and_no_loss_is_expected(own_tasks: Sc
     found = {name: mark for mark, name in re.findall(r"^(ok|-|FAIL) +(\w+)", done.stdout, re.MULTILINE)}
     assert [name for name, mark in found.items() if mark == "-"] == ["loss", "future", "cache"]
     assert {"gradients", "batch", "padding", "memorizing", "length"} <= found.keys()
-    assert "expected at initialisation" not in done.stdout
+    assert "expected at initialization" not in done.stdout
 
 
 def test_what_a_package_does_not_have_is_one_line(own_tasks: Scripts) -> None:

@@ -11,11 +11,18 @@ PHRASES = (
     *("is of", "are of"),  # belongs to, requires
     *("is none of", "nothing of"),  # must be one of, no
     *("that there are", "as it stands", "likewise", "anew", "for everybody"),
+    *("simple counting", "compared with counting", "what counting achieves"),  # a classical baseline (TF-IDF, n-grams)
+    *("another split would", "rank nothing", "effect of a single key is unknown"),
+    *(r"aims? of `", "waits to be measured"),  # of a number: what was measured, and what it means
+    *("neighbour", "neighbours", "neighbouring"),  # neighbor, as in American English
+    *("a checkout", "the checkout"),  # a clone
+    *("install first what", "other programs are understood"),
 )
 BETWEEN = r"[\s#]+"  # a phrase may be broken by a line
 WORDS = re.compile(rf"\b(?:{'|'.join(phrase.replace(' ', BETWEEN) for phrase in PHRASES)})\b", re.IGNORECASE)
 TEXTS = ("*.py", "*.pyi", "*.md", "*.yaml", "*.yml", "*.toml", "*.html", "*.js", "*.template", "*.sh", "Makefile")
 WITHOUT = (
+    "src/firstlight/project_template/data/",  # texts to learn from
     "docs/style.md",  # its examples of what to avoid
     "tests/test_words.py",
 )

@@ -4,11 +4,12 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from result_tables.comparisons import Verdict, are_on_same_texts, compare, corrected, interval, value_of
-from result_tables.plan import Aim, Column, Line, Plan, Section, Summary, Table
+from result_tables.plan import Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
 from result_tables.sweeps import part_of
 
-NOTHING = "–"
+NOTHING = "–"  # there is no such number
+UNPUBLISHED, WAITING = "not published", "not measured"
 OTHER_TEXTS = "other texts"  # in place of a comparison text by text
 BEGIN, END = "<!-- results: written by make results -->", "<!-- end of results -->"
 Records = Callable[[str, Line], list[Record]]
@@ -21,16 +22,16 @@ def page_of(plan: Plan, records: Records, waiting: Waiting) -> str:
     records: returns the records of a line, given the name of its section. waiting: returns the commands of the runs of
     a line that have no record.
     """
-    parts = [plan.preface]
+    parts = [plan.findings, *([table] if (table := summary_of(plan, records)) else []), plan.reading]
     for section in plan.sections.values():
         parts += [f"## {section.title}\n{section.text}", *section_parts(section, records)]
-    parts.append(f"## How it was measured\n{plan.machine}{versions(plan, records)}")
+    parts.append(f"## How it was measured\n{plan.protocol}{versions(plan, records)}")
     parts.append(waiting_part(plan, waiting))
     return "\n\n".join(parts) + "\n"
 
 
 def section_parts(section: Section, records: Records) -> list[str]:
-    """Return the tables of a section with their texts, the aims, the commits and the notes."""
+    """Return the tables of a section with their texts, the commits and the notes."""
     parts = []
     for table in section.tables:
         parts += [table.text] if table.text else []
@@ -38,8 +39,6 @@ def section_parts(section: Section, records: Records) -> list[str]:
             parts += [part_of(record, table.lines[0]) for record in records(section.name, table.lines[0])]
             continue
         parts.append(table_of(section, table, records))
-        aims = [verdict_of(line, aim, table, records(section.name, line)) for line in table.lines for aim in line.aims]
-        parts += ["\n".join(aims)] if aims else []
     found = [record for line in section.lines() for record in records(section.name, line)]
     if commits := sorted({commit_of(record) for record in found}):
         parts.append(f"Measured with {'commit' if len(commits) == 1 else 'commits'} {', '.join(commits)}.")
@@ -52,7 +51,7 @@ def commit_of(record: Record) -> str:
 
 
 def table_of(section: Section, table: Table, records: Records) -> str:
-    """Return a table, with a dash where nothing is measured."""
+    """Return a table with a row for each line."""
     verdicts = verdicts_of(section, table, records)
     titles = ["", "command", "parameters", section.unit, *(column.title for column in table.columns)]
     rows = [[*titles, *([table.compare.title] if table.compare else []), "training"]]
@@ -83,9 +82,9 @@ def numbers_of(section: Section, table: Table, line: Line, found: Sequence[Recor
     """Return the cells of the parameters, the training data and the columns of a line."""
     if line.published is not None:
         keys = ("parameters", "seen", *(column.title for column in table.columns))
-        return [line.published.get(key, NOTHING) for key in keys]
+        return [line.published.get(key, UNPUBLISHED) for key in keys]
     if not found:
-        return [NOTHING] * (2 + len(table.columns))
+        return [WAITING] * (2 + len(table.columns))
     if line.reference is not None:
         return [NOTHING, seen(found, section.unit), *(reference_of(found[0], line, each) for each in table.columns)]
     first = found[0]
@@ -104,7 +103,7 @@ def cell(found: Sequence[Record], column: Column) -> str:
     """Return mean ± standard deviation (number of seeds) [interval of the split]."""
     measured = [record for record in found if value_of(record, column) is not None]
     if not measured:
-        return NOTHING
+        return WAITING
     limits = interval(measured, column)
     low, high = (number(each, column).removesuffix("%") for each in (limits.low, limits.high))
     return f"{spread(measured, column)} [{low}, {high}]"
@@ -169,18 +168,6 @@ def verdict_text(verdict: Verdict | str) -> str:
     return f"{verdict.word}: {value}{unit} [{low}, {high}]"
 
 
-def verdict_of(line: Line, aim: Aim, table: Table, found: Sequence[Record]) -> str:
-    """Return a sentence that says whether the mean of a line reached an aim."""
-    column = next(each for each in table.columns if each.title == aim.column)
-    measured = with_value(found, column)
-    goal = f"Aim of `{line.train}`: {aim.column} {aim.text}"
-    if not measured:
-        return f"{goal}; {NOTHING}."
-    mean = statistics.mean(value_of(record, column) or 0.0 for record in measured)
-    reached = mean >= aim.value if column.rises else mean <= aim.value
-    return f"{goal}; {spread(measured, column)}: {'reached' if reached else '**not reached**'}."
-
-
 def seen(found: Sequence[Record], unit: str) -> str:
     """Return the amount of training data as a text: rows, or tokens in all epochs together.
 
@@ -197,35 +184,41 @@ def seen(found: Sequence[Record], unit: str) -> str:
 
 def minutes(found: Sequence[Record]) -> str:
     """Return the mean processor time of the trainings of a line."""
-    return f"{statistics.mean(record['processor_minutes'] for record in found):.1f} min" if found else NOTHING
+    return f"{statistics.mean(record['processor_minutes'] for record in found):.1f} min" if found else WAITING
 
 
 def readme_of(text: str, plan: Plan, records: Records) -> str:
     """Return the text of README with the table of the plan's summary. It is unchanged until each row is measured."""
-    rows = [summary_row(plan, row, records) for row in plan.summary]
-    if not rows or None in rows:
-        return text
-    titles = ["settings", "measure", "published", "counting", "firstlight", "compared with counting"]
-    table = [titles, ["---"] * len(titles), *(row for row in rows if row is not None)]
+    table = summary_of(plan, records)
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{rows_of(table)}\n\n{end}{after}" if end else text
+    return f"{before}{BEGIN}\n\n{table}\n\n{end}{after}" if table and end else text
+
+
+def summary_of(plan: Plan, records: Records) -> str | None:
+    """Return the table of the recipes, or None until each of its rows is measured."""
+    rows = [summary_row(plan, row, records) for row in plan.summary]
+    measured = [row for row in rows if row is not None]
+    if not rows or len(measured) < len(rows):
+        return None
+    titles = ["settings", "measure", "published", "classical baseline", "firstlight", "against the baseline"]
+    return rows_of([titles, ["---"] * len(titles), *measured])
 
 
 def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
-    """Return a row of README's table, or None if one of its numbers is not measured."""
+    """Return a row of the table of the recipes, or None if one of its numbers is not measured."""
     section = plan.sections[row.section]
     table = next(table for table in section.tables if section.line(row.line) in table.lines)
     column = next(each for each in table.columns if each.title == row.column)
-    names = [row.line, *([row.counting] if row.counting else [])]
+    names = [row.line, *([row.baseline] if row.baseline else [])]
     measured = {name: with_value(records(row.section, section.line(name)), column) for name in names}
     if not all(measured.values()):
         return None
     cells = [f"`{row.settings}`", row.measure, row.claim]
-    if row.counting is None:
+    if row.baseline is None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
-    verdict = verdicts_of(section, table, records, column)[row.counting]
-    values = [spread(measured[name], column) for name in (row.counting, row.line)]
+    verdict = verdicts_of(section, table, records, column)[row.baseline]
+    values = [spread(measured[name], column) for name in (row.baseline, row.line)]
     return [*cells, *values, verdict_text(verdict)]
 
 
@@ -235,7 +228,7 @@ def rows_of(rows: Sequence[Sequence[str]]) -> str:
 
 
 def versions(plan: Plan, records: Records) -> str:
-    """Return the versions of all records, as a sentence."""
+    """Return the versions of all records, as an item of a list."""
     found = [
         record
         for section in plan.sections.values()
@@ -243,7 +236,7 @@ def versions(plan: Plan, records: Records) -> str:
         for record in records(section.name, line)
     ]
     named = dict.fromkeys(f"{name} {number}" for record in found for name, number in record["versions"].items())
-    return f" Versions: {', '.join(named)}." if named else ""
+    return f"\n- **Versions.** {', '.join(named)}." if named else ""
 
 
 def waiting_part(plan: Plan, waiting: Waiting) -> str:
@@ -254,5 +247,5 @@ def waiting_part(plan: Plan, waiting: Waiting) -> str:
             if missing := waiting(section.name, line):
                 runs = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
                 rows.append(f"- `make results ONLY={section.name}`: {line.title}, {runs}: `{missing[0]}`")
-    heading = "## What waits to be measured\n"
+    heading = "## Not measured yet\n"
     return heading + ("\n".join(rows) if rows else "Nothing: each line was measured.")

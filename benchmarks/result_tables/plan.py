@@ -27,15 +27,6 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A value that a line should reach. column: the title of its column."""
-
-    column: str
-    value: float
-    text: str
-
-
-@dataclass(frozen=True)
 class Line:
     """A line of a table, which has one of train, baseline, evaluate, reference, published and sweep.
 
@@ -58,7 +49,6 @@ class Line:
     hold_out: str = ""
     generated: bool = False
     seeds: tuple[int, ...] = ()
-    aims: tuple[Aim, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,9 +98,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Summary:
-    """A row of the table in README.
+    """A row of the table of the recipes, which is in README and at the top of the page.
 
-    counting: the name of the line of a baseline that counts, if the section has one. settings, measure and claim are
+    baseline: the name of the line of the classical baseline, if the section has one. settings, measure and claim are
     texts.
     """
 
@@ -120,15 +110,19 @@ class Summary:
     measure: str
     claim: str
     line: str = "best"
-    counting: str | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All sections, by their names, the texts before and after them, and the table of README."""
+    """All sections, by their names, the texts before and after them, and the table of the recipes.
 
-    preface: str
-    machine: str
+    findings: what was found. reading: how a number is read. protocol: how it was measured.
+    """
+
+    findings: str
+    reading: str
+    protocol: str
     sections: dict[str, Section] = field(default_factory=dict)
     summary: tuple[Summary, ...] = ()
 
@@ -143,7 +137,8 @@ def plan_of(content: dict[str, Any]) -> Plan:
     """Return the plan of plain types."""
     sections = {name: _section(name, each) for name, each in content["sections"].items()}
     summary = tuple(Summary(**row) for row in content.get("summary", ()))
-    return Plan(content["preface"].strip(), content["machine"].strip(), sections, summary)
+    texts = {key: content[key].strip() for key in ("findings", "reading", "protocol")}
+    return Plan(**texts, sections=sections, summary=summary)
 
 
 def _section(name: str, content: dict[str, Any]) -> Section:
@@ -159,5 +154,4 @@ def _table(content: dict[str, Any]) -> Table:
 
 
 def _line(content: dict[str, Any]) -> Line:
-    aims = tuple(Aim(**aim) for aim in content.get("aims", ()))
-    return Line(**content | {"seeds": tuple(content.get("seeds", ())), "aims": aims})
+    return Line(**content | {"seeds": tuple(content.get("seeds", ()))})

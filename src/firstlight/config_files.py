@@ -14,7 +14,7 @@ OPTIONS = ("--config-dir", "-cd")  # Hydra's
 KINDS_FILE = "kinds.yaml"  # lists packages of the user, each with a kind of networks
 
 _PACKAGED = Path(__file__).parent / "conf"
-CONFIG_DIR = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "conf"  # installed, or a checkout
+CONFIG_DIR = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "conf"  # installed, or a clone
 
 
 def own_folders() -> list[Path]:

@@ -4,7 +4,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[1]  # of a checkout: src/
+SOURCE = Path(__file__).resolve().parents[1]  # of a clone: src/
 CHECKOUT = SOURCE.parent if (SOURCE / "train.py").is_file() else None  # None: an installed package
 
 

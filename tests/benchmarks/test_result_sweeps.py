@@ -62,7 +62,7 @@ def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(t
     assert record is not None
     assert record["processor_minutes"] == 1.9
     sections = {"scaling": {"title": "Scaling", "unit": "letters", "tables": [{"lines": [LINE]}]}}
-    plan = plan_of({"preface": "# Results", "machine": "A machine.", "sections": sections})
+    plan = plan_of({"findings": "# Results", "reading": "Read.", "protocol": "A machine.", "sections": sections})
     page = page_of(plan, lambda *_: [record], lambda *_: [run.command])
     assert "1 of them wait: scale-332k_trainer.max_steps-800." in page
     assert "L(N, D) = 1.700 + 12 / N^0.400 + 800 / D^0.600, fitted to 19 runs" in page

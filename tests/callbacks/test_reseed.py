@@ -15,7 +15,7 @@ def the_global_generator_is_put_back():
         yield
 
 
-def test_neighbouring_seeds_steps_and_ranks_share_no_stream() -> None:
+def test_neighboring_seeds_steps_and_ranks_share_no_stream() -> None:
     steps = [*range(31), 997, 10_007, STEP_STRIDE - 1]
     drawn = set()
     for seed, step, rank in itertools.product(range(7), steps, range(5)):

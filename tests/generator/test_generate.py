@@ -168,7 +168,7 @@ def test_names_that_were_not_read_are_marked(runs: Path, scripts: Scripts, tmp_p
     known.write_text("\n".join(half) + "\n", encoding="utf-8")
     done = scripts.run("generate", *arguments)
     assert done.stdout.splitlines() == [name if name in half else f"{name} *" for name in names]
-    assert done.stderr == f"note: * not among the {len(half)} documents of the training\n"
+    assert done.stderr == f"note: * not among the {len(half)} training documents\n"
 
 
 # --- notes ---

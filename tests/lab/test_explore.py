@@ -93,7 +93,7 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(asked, figu
     for name in figures:
         assert abs(imread(own / "figures" / f"{name}.png").shape[1] - 1200) <= 1
         svg = (own / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        assert ("expected at initialisation: 0.693" in svg) == (name == "curves")
+        assert ("expected at initialization: 0.693" in svg) == (name == "curves")
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert re.findall(r'<figure id="(\w+)">', page) == figures
     images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]

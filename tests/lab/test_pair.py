@@ -99,7 +99,7 @@ def test_each_class_has_its_change_and_a_corrected_test() -> None:
 def test_the_pieces_of_a_text_are_compared_by_their_losses() -> None:
     found = compared(of_tokens([20, 30, 10], [4, 3, 2]), of_tokens([15, 35, 5], [5, 3, 3]))
     assert found.sentences[-1] == (
-        "B has the lower loss in 2 of 3 validation texts, or pieces of a text, and predicts 2 of 25 tokens more "
+        "B has the lower loss in 2 of 3 validation texts, or pieces of a text, and predicts 2 more of 25 tokens "
         "correctly than A."
     )
 

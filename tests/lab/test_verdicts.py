@@ -89,7 +89,7 @@ def test_texts_that_do_not_show_a_difference_leave_it_undecided() -> None:
     verdict = board.verdicts[1]
     assert verdict is not None
     assert (verdict.word, verdict.more_seeds) == ("undecided", None)
-    assert verdict.why == "the validation split has too few texts for this difference"
+    assert verdict.why == "more seeds will not help: the validation split is too small"
 
 
 def test_seeds_that_do_not_show_a_difference_say_how_many_more_would() -> None:
@@ -107,7 +107,7 @@ def test_one_seed_decides_nothing_even_if_the_two_runs_differ() -> None:
     load = texts({"small": 0.9, "tiny": 0.8})
     board = board_of(runs, load)
     assert board.verdicts[1].why == "these two runs differ, but two seeds of each are required"  # type: ignore[union-attr]
-    assert "model is undecided (small against tiny: 10 points, these two runs differ" in board.finding
+    assert "no clear effect of model (small against tiny: 10 points, these two runs differ" in board.finding
     found = compare(by_unit(runs[:1]), by_unit(runs[1:]), METRIC, load)
     assert found.over_texts is not None
     assert found.over_texts.p == mcnemar(load(runs[0]).correct, load(runs[1]).correct)
@@ -175,7 +175,7 @@ def test_each_key_is_compared_over_all_runs_that_differ_only_in_it() -> None:
             runs += group(values, model=model, dropout=dropout)
     board = board_of(runs)
     assert board.finding.startswith(
-        "stars: small is better than tiny by 3.0 ± 0.0 points; dropout is undecided (0.1 against 0.2: 0.0"
+        "stars: small is better than tiny by 3.0 ± 0.0 points; no clear effect of dropout (0.1 against 0.2: 0.0"
     )
 
 
@@ -213,8 +213,8 @@ def test_groups_that_differ_in_several_keys_have_no_effect_of_a_key() -> None:
     assert board_of(
         [a_run(0.7, model="small", **{"optimizer.lr": 0.1}), a_run(0.6, **{"optimizer.lr": 0.2})]
     ).finding == (
-        "stars: the best group is small · lr 0.1, with val/accuracy 0.7 (one seed). The effect of a single key is "
-        "unknown, because no two groups differ in only one key."
+        "stars: the best group is small · lr 0.1, with val/accuracy 0.7 (one seed). Single keys are not "
+        "compared, because no two groups differ in only one key."
     )
 
 

@@ -16,7 +16,7 @@ from firstlight.text.vectors import cooccurrence, power_iteration, principal_com
 Numbers = NDArray[np.float64]
 
 WORDS = ["cat", "mat", "on", "sat", "the"]  # each is in one text, hence in alphabetical order
-NEIGHBOURS = {
+NEIGHBORS = {
     "cat": {"the": 1, "sat": 1},
     "mat": {"the": 1},
     "on": {"sat": 1, "the": 1},
@@ -47,8 +47,8 @@ def rows_by_hand() -> Numbers:
     one_and_zero = {1: (2, -1 / 2), 2: (3 / ROOT, -2 / ROOT), 3: (2 / ROOT, -3 / ROOT)}
     rows = []
     for word in WORDS:
-        one, zero = one_and_zero[len(NEIGHBOURS[word])]
-        rows.append([one if other in NEIGHBOURS[word] else zero for other in WORDS])
+        one, zero = one_and_zero[len(NEIGHBORS[word])]
+        rows.append([one if other in NEIGHBORS[word] else zero for other in WORDS])
     return np.array(rows)
 
 
@@ -68,7 +68,7 @@ def post_components(rows: Numbers, dim: int) -> tuple[Numbers, Numbers]:
 
 
 def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
-    assert counted().toarray().tolist() == [[NEIGHBOURS[word].get(other, 0) for other in WORDS] for word in WORDS]
+    assert counted().toarray().tolist() == [[NEIGHBORS[word].get(other, 0) for other in WORDS] for word in WORDS]
     rows = rows_by_hand()
     assert rows.mean(axis=1) == pytest.approx(0)
     assert rows.std(axis=1) == pytest.approx(1)

@@ -48,7 +48,7 @@ def test_the_classifier_passes_also_exported_and_compiled(reviews: ReviewData, c
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
     found = audited(module, reviews)
     assert failed(found) == []
-    assert found["loss"].found.endswith("expected at initialisation: 0.693")
+    assert found["loss"].found.endswith("expected at initialization: 0.693")
     assert {name for name, check in found.items() if check.passed is None} == {"future", "cache"}
     assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
     assert module.training

@@ -49,7 +49,7 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
         lines,
         [
             *(r"task     names", r"data     names\.txt", r"tokens   train \d+  validation \d+  test \d+"),
-            *(r"network  generator  tiny  [\d,]+ parameters", r"loss     expected at initialisation: 2\.\d{3}"),
+            *(r"network  generator  tiny  [\d,]+ parameters", r"loss     expected at initialization: 2\.\d{3}"),
             *(r"device   cpu  1 thread", rf"run      new  {run}"),
             *(rf"epoch 1  step {step}  \d+ s  val/loss {NUMBER}  train/loss {NUMBER}.*" for step in (3, 6, 9)),
             r"names, tiny, [\d,]+ parameters; the best checkpoint \(step [369]\):",

@@ -35,7 +35,7 @@ TRAINING = [
     "the film was good and the cat was good",
     "the film was bad and the dog was very very bad",
     "some good dog and some bad cat sat on the mat",
-    "lonely",  # has no neighbour, hence no counted vector
+    "lonely",  # has no neighbor, hence no counted vector
 ]
 VALIDATION = ["mat mat mat cat cat dog dog film film", "good bad good bad lonely good"]
 

@@ -36,7 +36,7 @@ def calibration(subject: Subject) -> Drawn:
 
 
 def attributions(subject: Subject) -> Drawn:
-    """Return the figure of a text in which each word is coloured by its attribution."""
+    """Return the figure of a text in which each word is colored by its attribution."""
     text, notes = subject.chosen_text()
     found = subject.of_text(text, lambda chosen: insight.attributions(subject.run, chosen))
     words, scores = found.words, found.scores

@@ -49,7 +49,7 @@ class OtherTexts(DataChanges):
 
 @dataclass
 class BaselineOptions:
-    """Train and measure a baseline on the data of a task, by counting words, n-grams or neighboring words.
+    """Train and measure a classical baseline on the data of a task: TF-IDF, n-grams or counts of neighboring words.
 
     Args:
         task: The task whose data is used.

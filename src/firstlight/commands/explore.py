@@ -30,7 +30,7 @@ FIGURES = f"Names of figures; by default all that apply to the run or task: {NAM
 
 @dataclass
 class ExploreOptions:
-    """Draw what a trained run has learned, or with --task instead of a run, the data of a task.
+    """Plot what a trained run has learned, or with --task instead of a run, the data of a task.
 
     Every figure is written as PNG and SVG. The page figures.html shows all of them and explains what to look for.
 
@@ -40,11 +40,11 @@ class ExploreOptions:
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
         against: Another text with as many tokens, for the figure `patching`. Default: the text with one token changed.
         compare: Another run, such as one with another seed, which the figure `head_scores` shows as well.
-        film: Draw the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
-            steps in figures.html. Without --figures, no other figure is drawn.
-        task: Draw the data of this task, instead of a run.
+        film: Make the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
+            steps in figures.html. Without --figures, no other figure is made.
+        task: Plot the data of this task, instead of a run.
         open: Open figures.html in the browser.
-        checkpoint: The checkpoint of the run to draw.
+        checkpoint: The checkpoint of the run to use.
         log_dir: The folder below which `latest` and `best` search runs, and in which the figures of a task are written.
         config_dir: With --task: a folder of your own configuration files, which take precedence over ./conf.
     """
@@ -72,9 +72,9 @@ def main() -> None:
 
 
 def explore(options: ExploreOptions) -> Path:
-    """Draw the figures, write them to the folder `figures` and print its path. Return the path of the page."""
+    """Make the figures, write them to the folder `figures` and print its path. Return the path of the page."""
     if (options.run is None) == (options.task is None):
-        raise UserError("give either a run, such as latest, or --task, which draws only its data")
+        raise UserError("give either a run, such as latest, or --task, which plots only its data")
     if options.text is not None and not options.text.strip():
         raise UserError("--text is empty; write a text, or omit the option")
     if options.task is not None:
@@ -148,7 +148,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
 def _explore_task(options: ExploreOptions) -> Path:
     for name in ("text", "against", "compare", "film"):
         if getattr(options, name):
-            raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
+            raise UserError(f"--{name} requires a run, and --task {options.task} plots only data; omit the option")
     from firstlight.config.checks import compose_task
 
     assert options.task is not None
@@ -176,7 +176,7 @@ def config_of_network(folder: RunFolder) -> dict[str, Any]:
 
 
 def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> None:
-    """Draw and save the figures one by one. Raises UserError if none of them can be drawn."""
+    """Plot and save the figures one by one. Raises UserError if none of them can be drawn."""
     for drawing in drawings:
         try:
             page.add(drawing, drawing.draw(subject))

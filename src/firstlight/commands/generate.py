@@ -99,7 +99,7 @@ def write_documents(generator: "GeneratorRun", prompt: "Prompt", writing: "Writi
         line = " ".join(text.split())
         write_out(f"{line} {MARK}" if known and line and line not in known else line, flush=True)
     if known:
-        note(f"{MARK} not among the {len(known):,} documents of the training")
+        note(f"{MARK} not among the {len(known):,} training documents")
 
 
 def texts(generator: "GeneratorRun", prompt: "Prompt", writing: "Writing", num_samples: int) -> Iterator[str]:

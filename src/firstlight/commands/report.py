@@ -44,7 +44,7 @@ class ReportOptions:
             `tiny`. Default: the best group with several seeds.
         compare: Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a
             run's folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder.
-        scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and draw it
+        scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and plot it
             as scaling_fit.png.
         hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or
             `seed=2`. Their predicted losses are printed next to the measured ones.
@@ -193,9 +193,8 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
     ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
     notes = [
         f"{when}. {len(runs) - left} of {count} are counted, {left} are not. Grouped by {grouped}.",
-        f"Ranked: {ranked}. Means are ± half of their 95% t interval over seeds; test metrics rank nothing.",
-        "Better and worse require that a test over seeds and one over the validation texts agree, corrected for the "
-        "number of comparisons (Holm).",
+        f"Ranked: {ranked}. ± is half of the 95% interval over seeds. The test split is not used for ranking.",
+        "Better and worse mean: significant both over seeds and over the validation texts (5%, Holm).",
     ]
     tested = {
         board.name: sum(each is not None and each.half_width is not None for each in board.verdicts) for board in found

@@ -234,8 +234,8 @@ class ReviewOptions(WholeTextOptions):
             answers.
         both_orders: Whether pairs of texts are read in both orders and the two representations are added, for relations
             that do not depend on the order, such as similarity.
-        target_encoding: Whether the network also reads, for each word and pair of words, the mean class of the training
-            texts that contain it.
+        target_encoding: Whether to use target encoding of words and pairs of words: the network also reads the mean
+            class of the training texts that contain each of them.
         target_encoding_pairs: Number of pairs of neighboring words that data.target_encoding counts; those that occur
             in the most texts.
         target_encoding_shrinkage: Strength, as a number of texts, with which data.target_encoding draws the mean of few

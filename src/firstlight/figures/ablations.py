@@ -24,7 +24,7 @@ Sizes = Mapping[str, Mapping[int, Mapping[int, float]]]  # layer -> step -> widt
 def plot_ladder(
     names: Sequence[str], losses: Sequence[float], published: Sequence[float | None], title: str = "Names, rung by rung"
 ) -> Figure:
-    """Draw the validation losses of a series of networks, from bottom to top. Each network has one part more.
+    """Plot the validation losses of a series of networks, from bottom to top. Each network has one part more.
 
     A diamond marks a published loss (post 4, names).
 
@@ -66,7 +66,7 @@ def plot_ladder(
 
 
 def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss against learning rate") -> Figure:
-    """Draw the final loss against the learning rate, with one line for each width and one panel for each setting.
+    """Plot the final loss against the learning rate, with one line for each width and one panel for each setting.
 
     A line shows the mean over the seeds, and thin vertical lines show the seeds' range. A large point marks the best
     rate of a width. The y axis omits very high losses.
@@ -91,7 +91,7 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
     lines = {name: {width: _means(of_width) for width, of_width in panel.items()} for name, panel in panels.items()}
     lowest = [min(line.values()) for panel in lines.values() for line in panel.values() if line]
     if not lowest or not all(any(panel.values()) for panel in lines.values()):
-        raise ValueError("there are no losses to draw; pass at least one for each panel")
+        raise ValueError("there are no losses to plot; pass at least one for each panel")
     figure, grid = style.new_panels(title, 4.8, columns=len(panels), sharey=True)
     widths = sorted({width for panel in panels.values() for width in panel})
     colors = dict(zip(widths, _shades(len(widths)), strict=True))
@@ -117,7 +117,7 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
 
 
 def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activations against width") -> Figure:
-    """Draw the mean absolute activations of layers against the width of the network: a coordinate check.
+    """Plot the mean absolute activations of layers against the width of the network: a coordinate check.
 
     There is one row for each setting, one column for each layer and one line for each step. If the sizes do not depend
     on the width, the lines are level (Yang et al. 2022).
@@ -181,7 +181,7 @@ def plot_scaling_fit(
     unit: str = "validation loss (nats per token)",
     title: str = "Scaling law",
 ) -> Figure:
-    """Draw measured losses and a fitted law: against the size, with a line per budget, and against the compute.
+    """Plot measured losses and a fitted law: against the size, with a line per budget, and against the compute.
 
     Args:
         parameters: (runs,) the sizes.

@@ -35,7 +35,7 @@ def plot_attention_heads(
     keys: Sequence[str],
     title: str = "Attention",
 ) -> Figure:
-    """Draw the attention weights of one layer as one heat map for each head.
+    """Plot the attention weights of one layer as one heat map for each head.
 
     Each row is a token that attends (a query). Each column is a token that is attended to (a key). Cells are square.
     The color scale follows the square root of the weight, from 0 to the highest weight. Small weights are therefore
@@ -123,7 +123,7 @@ def _draw(
     title: str,
     highest: float,
 ) -> AxesImage:
-    """Draw (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
+    """Plot (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
     style.tidy(axes)
     image = axes.imshow(weights, cmap=COLORS, norm=PowerNorm(0.5, 0, highest), aspect="equal")
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
@@ -138,7 +138,7 @@ def _draw(
 
 
 def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
-    """Draw the attention weights of a network as a grid of heat maps: one row for each layer, one column for each head.
+    """Plot the attention weights of a network as a grid of heat maps: one row for each layer, one column for each head.
 
     The color scale follows the square root of the weight, from 0 to the highest weight of all maps. Small weights are
     therefore visible.

@@ -38,7 +38,7 @@ class _Placed(NamedTuple):
 def plot_colored_words(
     words: Sequence[str], scores: NDArray[Any], *, title: str = "Score of each word", label: str = "score"
 ) -> Figure:
-    """Draw words with their scores below them: positive scores in blue, negative ones in orange, large ones darker.
+    """Plot words with their scores below them: positive scores in blue, negative ones in orange, large ones darker.
 
     Args:
         words: (words,) strings, in the order of the text.
@@ -75,7 +75,7 @@ def plot_surprising_text(
     *,
     title: str = "Surprise of each character",
 ) -> Figure:
-    """Draw a text with a background color for each piece: the darker the color, the larger the surprise.
+    """Plot a text with a background color for each piece: the darker the color, the larger the surprise.
 
     A line break in the text is shown as ⏎ and starts a new line.
 
@@ -109,7 +109,7 @@ def plot_exciting_texts(
     *,
     title: str = "Texts that excite a unit most",
 ) -> Figure:
-    """Draw pieces of text below the names of units: the darker a token, the larger the activation of the unit.
+    """Plot pieces of text below the names of units: the darker a token, the larger the activation of the unit.
 
     Args:
         found: name of the unit -> its texts, each as the tokens, (length,) strings, and the activations, (length,)
@@ -193,7 +193,7 @@ def _draw(
     numbers: Sequence[str] = (),
     gap: float = 0.0,
 ) -> Figure:
-    """Draw placed pieces and a color bar. numbers: text below each piece; gap: space between pieces in characters."""
+    """Plot placed pieces and a color bar. numbers: text below each piece; gap: space between pieces in characters."""
     columns = max(max(piece.column + piece.width for piece in placed), 40)
     num_lines = placed[-1].line + 1
     character = min((style.WIDTH - 2 * style.MARGIN) / columns, LARGEST_TEXT * CHARACTER_WIDTH / 72)  # inches

@@ -47,7 +47,7 @@ class Confusion(TypedDict):
 
 
 def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str = "Confusion matrix") -> Figure:
-    """Draw a confusion matrix twice: as counts, and as percentages of each true class.
+    """Plot a confusion matrix twice: as counts, and as percentages of each true class.
 
     The font size of the cells' texts depends on the size of the cells. Texts that would not be readable are omitted.
 
@@ -142,7 +142,7 @@ def _percent_text(value: float | None, is_sparse: bool) -> str:
 
 
 def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> AxesImage:
-    """Draw (classes, classes) values as an image with a color bar from 0 to `top`, and return the image."""
+    """Plot (classes, classes) values as an image with a color bar from 0 to `top`, and return the image."""
     style.tidy(axes)
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)

@@ -40,7 +40,7 @@ def plot_curves(
     title: str = "Training and validation",
     references: Mapping[str, tuple[str, float]] = {},
 ) -> Figure:
-    """Draw metrics over the training steps, with one panel for each metric.
+    """Plot metrics over the training steps, with one panel for each metric.
 
     A line of 20 values or more is drawn in a pale color, with its running mean on top. The y axis omits very high
     values at the start, so that differences between later values are visible.
@@ -65,7 +65,7 @@ def plot_curves(
         'loss (nats)'
     """
     if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
-        problem = f"there are no values to draw for {', '.join(panels) or 'any metric'}"
+        problem = f"there are no values to plot for {', '.join(panels) or 'any metric'}"
         raise ValueError(f"{problem}; pass at least one line with values for each metric")
     figure, grid = style.new_panels(title, 4.8, columns=len(panels))
     handles: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def _show_what_matters(axes: Any, lines: Sequence[Curve]) -> None:
 def plot_loss_per_position(
     losses: NDArray[Any], *, title: str = "Loss at each position of the context", unit: str = "nats per token"
 ) -> Figure:
-    """Draw the mean loss at each position of the context, with a band of two standard errors.
+    """Plot the mean loss at each position of the context, with a band of two standard errors.
 
     Args:
         losses: (windows, positions) float, the loss of each token in windows of the text.

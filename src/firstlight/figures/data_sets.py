@@ -30,7 +30,7 @@ def plot_lengths(
     count: str = "texts",
     beyond: str = "is cut",
 ) -> Figure:
-    """Draw histograms of the lengths of texts, with lines at the median and the 80th percentile.
+    """Plot histograms of the lengths of texts, with lines at the median and the 80th percentile.
 
     The last bar includes the longest 1% of the texts.
 
@@ -107,7 +107,7 @@ def plot_label_counts(
     *,
     title: str = "Labels of each split",
 ) -> Figure:
-    """Draw the number of rows with each label, with one panel for each split and one bar for each label.
+    """Plot the number of rows with each label, with one panel for each split and one bar for each label.
 
     Args:
         counts: (groups, labels) int, the number of rows.
@@ -152,7 +152,7 @@ def plot_coverage(
     *,
     title: str = "Coverage of the text by the vocabulary",
 ) -> Figure:
-    """Draw the share of a text that is covered by the most frequent words, against the size of the vocabulary.
+    """Plot the share of a text that is covered by the most frequent words, against the size of the vocabulary.
 
     Args:
         counts: name of the text -> (words,) int, the number of occurrences of each distinct word, in any order.
@@ -197,7 +197,7 @@ def plot_coverage(
 
 
 def plot_table(rows: Mapping[str, str], *, title: str) -> Figure:
-    """Draw a table with one name and one value in each row.
+    """Plot a table with one name and one value in each row.
 
     Args:
         rows: name -> value, both as text, in the order in which they are drawn.

@@ -28,7 +28,7 @@ def plot_embeddings(
     columns: int = 2,
     title: str = "Embeddings",
 ) -> Figure:
-    """Draw tokens as points in a plane, colored by group, with one panel for each projection.
+    """Plot tokens as points in a plane, colored by group, with one panel for each projection.
 
     A point has a label if there is room for it next to other labels and points.
 

@@ -17,7 +17,7 @@ HEIGHT = 6.5  # inches
 def plot_training_frame(
     weights: NDArray[Any], points: NDArray[Any], names: Sequence[str], sample: str, *, title: str, limit: float
 ) -> Figure:
-    """Draw the attention of some heads, the embedding in two dimensions, and a sample, of one moment of a training.
+    """Plot the attention of some heads, the embedding in two dimensions, and a sample, of one moment of a training.
 
     Args:
         weights: (heads, queries, keys) float, the attention weights of one layer; at most four heads are drawn.

@@ -21,7 +21,7 @@ def plot_contributions(
     title: str = "Contributions",
     label: str = "contribution",
 ) -> Figure:
-    """Draw one bar for each part of a network: positive values in blue, negative ones in orange.
+    """Plot one bar for each part of a network: positive values in blue, negative ones in orange.
 
     Args:
         names: (parts,) strings, from the input to the output. The figure shows them from top to bottom.
@@ -70,7 +70,7 @@ def plot_block_grid(
     texts: Mapping[str, Sequence[Sequence[str]]] | None = None,
     limits: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
-    """Draw heat maps of one value for each block and each head or token, below one another.
+    """Plot heat maps of one value for each block and each head or token, below one another.
 
     Args:
         panels: name of the panel -> (rows, columns) float. NaN is an empty cell.

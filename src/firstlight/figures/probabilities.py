@@ -15,7 +15,7 @@ LONGEST_PROMPT = 40
 
 
 def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "") -> Figure:
-    """Draw the probabilities of the most likely next tokens, and of all other tokens together.
+    """Plot the probabilities of the most likely next tokens, and of all other tokens together.
 
     The heading quotes the end of the prompt.
 
@@ -47,7 +47,7 @@ def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prom
 
 
 def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDArray[Any]) -> Figure:
-    """Draw the probabilities of the most likely words for each [MASK] of a text, and of all other words together.
+    """Plot the probabilities of the most likely words for each [MASK] of a text, and of all other words together.
 
     The heading quotes the text.
 
@@ -83,7 +83,7 @@ def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDAr
 
 
 def _draw(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None:
-    """Draw a bar for each name, the first on top, and one bar for the remaining probability.
+    """Plot a bar for each name, the first on top, and one bar for the remaining probability.
 
     names: labels of the bars, such as words; long names are shortened. probabilities: (names,) float, with a sum of at
     most 1. Raises ValueError if the lengths differ, or there are no names.
@@ -107,7 +107,7 @@ def _draw(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None
 class Calibration(NamedTuple):
     """Confidence and accuracy of predictions, grouped into bins of confidence.
 
-    `calibration_bins` computes it and `plot_calibration_curve` draws it.
+    `calibration_bins` computes it and `plot_calibration_curve` plots it.
 
     Attributes:
         edges: (bins + 1,) float64, the limits of the bins.
@@ -177,7 +177,7 @@ def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: i
 
 
 def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") -> Figure:
-    """Draw a reliability diagram: accuracy against confidence, with the number of predictions in each bin.
+    """Plot a reliability diagram: accuracy against confidence, with the number of predictions in each bin.
 
     The heading gives the expected calibration error.
 

@@ -29,7 +29,7 @@ IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": sty
 def plot_probability_per_star(
     probability: NDArray[Any], stars: NDArray[Any], *, event: str = "positive", unseen: Sequence[int] = (3,)
 ) -> Figure:
-    r"""Draw histograms of the predicted probability of an event, one for each true number of stars (post 1).
+    r"""Plot histograms of the predicted probability of an event, one for each true number of stars (post 1).
 
     Args:
         probability: (n,) float from 0 to 1, the predicted probability of the event for each review.
@@ -77,7 +77,7 @@ def plot_predicted_per_star(
     *,
     title: str = "Predicted class for each true class",
 ) -> Figure:
-    """Draw the shares of the predicted classes as one stacked bar for each true class, with the correct one outlined.
+    """Plot the shares of the predicted classes as one stacked bar for each true class, with the correct one outlined.
 
     A class without examples has the text "no examples" in place of a bar.
 
@@ -138,7 +138,7 @@ def _check_range(name: str, values: NDArray[Any], lowest: int, highest: int) -> 
 
 
 def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None:
-    """Draw a histogram of (n,) probabilities for one number of stars, with a line at the mean."""
+    """Plot a histogram of (n,) probabilities for one number of stars, with a line at the mean."""
     style.tidy(axes)
     mean = probability.mean()
     share_of_one = np.full(len(probability), 100 / len(probability))
@@ -151,7 +151,7 @@ def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None
 
 
 def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str], colors: list[str]) -> None:
-    """Draw each row of (true classes, predicted classes) counts as a stacked bar of shares, the first row on top."""
+    """Plot each row of (true classes, predicted classes) counts as a stacked bar of shares, the first row on top."""
     style.tidy(axes)
     totals = counts.sum(axis=1)  # (classes,)
     percent = 100 * counts / np.maximum(totals, 1)[:, None]  # (classes, classes)

@@ -63,7 +63,7 @@ def loss_per_position(subject: Subject) -> Drawn:
 
 
 def surprise(subject: Subject) -> Drawn:
-    """Return the figure of a text that is coloured by bits per character."""
+    """Return the figure of a text that is colored by bits per character."""
     text, notes = subject.chosen_text()
     if len(text) > MOST_CHARACTERS:
         if subject.text is not None:

@@ -21,15 +21,13 @@ class DataChanges:
     Args:
         path: A file, a folder of split files, or a Hub id.
         source: Where to look for the data, as in training.
-        text_column: The column of the texts. For a run of pairs, or of contexts in several columns: columns with commas
-            between them.
-        choice_columns: For a run of multiple choice: the columns of the answers with commas between them.
+        text_column: The column of the texts, or for several columns: a,b.
+        choice_columns: For a run of multiple choice: the columns of the answers, such as a,b.
         label_column: The column of the labels.
         source_column: For a translator: the column of the source sentences, or the suffix of their file.
         target_column: For a translator: the column of the translations, or the suffix of their file.
-        labels: How the labels are read. A run that predicts negative or positive detects whether the labels are stars
-            or two classes; set stars or classes to choose yourself. A run of two classes named negative and positive
-            reads stars if you set binary.
+        labels: How the labels are read, if they are not recognized: classes (such as bad and good), stars (0 to 4), or
+            binary (stars, for a run with the classes negative and positive).
         lowest_label: The label that means one star, or negative if the labels are two numbers.
         preparation: For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads
             each line as a document.

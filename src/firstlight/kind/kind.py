@@ -55,7 +55,7 @@ class Kind:
         example: Function that returns options of that command for a whole config, which the end of a training shows.
         baseline: The name of the baseline; None if there is none.
         cross_entropy: Whether the loss is the cross entropy of the classes of the data, or without classes of the
-            tokens. Only for such a kind the loss that is expected at initialisation is shown.
+            tokens. Only for such a kind the loss that is expected at initialization is shown.
     """
 
     name: str

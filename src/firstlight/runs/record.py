@@ -90,7 +90,7 @@ def git_state() -> dict[str, Any] | None:
     """Return the commit of the code and whether files differ from it; None outside a repository.
 
     Pages (*.md) and the records of benchmarks/results.py, which are written between two runs, do not count.
-    The repository is the checkout of firstlight, or where firstlight is installed, the one of the current folder.
+    The repository is the clone of firstlight, or where firstlight is installed, the one of the current folder.
     """
     root = CHECKOUT or Path.cwd()
     command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]

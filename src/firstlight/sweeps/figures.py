@@ -1,4 +1,4 @@
-"""Callbacks that print a table and draw a figure at the end of a sweep, in the sweep's folder."""
+"""Callbacks that print a table and plot a figure at the end of a sweep, in the sweep's folder."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ class AtTheEnd(Callback):
             self.show(folder, [run for run in gather(folder) if run.is_counted and METRIC in run.metrics])
 
     def show(self, folder: Path, runs: Sequence[Run]) -> None:
-        """Print and draw the runs below the folder of their sweep."""
+        """Print and plot the runs below the folder of their sweep."""
         raise NotImplementedError
 
 
 class ShowLadder(AtTheEnd):
-    """Callback that prints and draws the rungs of post 4: what each part of a transformer contributes.
+    """Callback that prints and plots the rungs of post 4: what each part of a transformer contributes.
 
     The files are `ladder.csv` and `ladder.png`. The losses of the post are shown next to those of the runs, but not if
     the runs are on the generated sample; then the figure is marked.
@@ -65,7 +65,7 @@ class ShowLadder(AtTheEnd):
 
 
 class ShowLearningRates(AtTheEnd):
-    """Callback that prints the best rate of each width and draws all losses, as `learning_rates.png`.
+    """Callback that prints the best rate of each width and plots all losses, as `learning_rates.png`.
 
     The sweep must vary `model.dim` and `optimizer.lr`.
     """
@@ -83,7 +83,7 @@ class ShowLearningRates(AtTheEnd):
 
 
 class ShowActivationSizes(AtTheEnd):
-    """Callback that draws the sizes of activations against the width, a coordinate check, as `coordinate_check.png`.
+    """Callback that plots the sizes of activations against the width, a coordinate check, as `coordinate_check.png`.
 
     The runs must have `callbacks=activation_sizes`.
     """

@@ -86,7 +86,7 @@ def connected(options: DictConfig) -> Any:
             raise UserError(
                 f"hydra.launcher.address={options.address} does not answer ({error.strerror or error})"
             ) from error
-    source = [] if "site-packages" in PACKAGE.parts else [str(PACKAGE.parent)]  # of a checkout
+    source = [] if "site-packages" in PACKAGE.parts else [str(PACKAGE.parent)]  # of a clone
     passed = {name: value for name in ("PYTHONPATH", "FIRSTLIGHT_DATA") if (value := os.environ.get(name))}
     passed["PYTHONPATH"] = os.pathsep.join([*source, *passed.get("PYTHONPATH", "").split(os.pathsep)]).strip(os.pathsep)
     passed["OMP_NUM_THREADS"] = str(max(1, int(options.num_cpus)))

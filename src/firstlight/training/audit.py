@@ -133,7 +133,7 @@ def _loss(module: Training, batch: Any) -> tuple[bool | None, str]:
         text = f"loss {loss:.3f} with these weights; nothing is expected of it, as the module has no target_logits"
         return None if math.isfinite(loss) else False, text
     expected = expected_loss(max(2, _logits(module, batch).shape[-1]), 0)  # two classes share one logit
-    text = f"loss {loss:.3f} with these weights; expected at initialisation: {expected:.3f}"
+    text = f"loss {loss:.3f} with these weights; expected at initialization: {expected:.3f}"
     if not math.isfinite(loss):
         return False, text
     if loss > TOO_LARGE * expected:

@@ -72,7 +72,7 @@ def show_start(
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
         "rows" if "rows" in data else "tokens": f"{splits}  {meaning}".rstrip(),
         "network": f"{kind.noun}  {record['model']}  {record['parameters']:,} parameters",
-        "loss": f"expected at initialisation: {expected:.3f}" if kind.cross_entropy else "",
+        "loss": f"expected at initialization: {expected:.3f}" if kind.cross_entropy else "",
         "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
         "note": "; ".join([*more_epochs(config, trainer), *few_rows(data)]),

@@ -1,7 +1,7 @@
 """Catalog of the figures of `explore`, with their requirements and captions. Imports no heavy library.
 
-The functions of `data.py` draw the figures that `data.yaml` next to it describes, and so on. `figures.py` and
-`figures.yaml` of a kind have those of the kind. The function `NAME(subject)` draws the figure NAME.
+The functions of `data.py` plot the figures that `data.yaml` next to it describes, and so on. `figures.py` and
+`figures.yaml` of a kind have those of the kind. The function `NAME(subject)` plots the figure NAME.
 """
 
 from collections.abc import Mapping

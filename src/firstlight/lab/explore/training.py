@@ -31,7 +31,7 @@ def curves(subject: Subject) -> Drawn:
     references = {}
     if KINDS[run.kind].cross_entropy:
         expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
-        references = {UNITS["loss"]: (f"expected at initialisation: {expected:.3f}", expected)}
+        references = {UNITS["loss"]: (f"expected at initialization: {expected:.3f}", expected)}
     if not any(curve.label == STAGES["val"][0] for drawn in panels.values() for curve in drawn):
         note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training", references=references), [note])

@@ -228,7 +228,7 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
         ]
         more = [f"{len(undecided) - MOST_NAMED} more"] if len(undecided) > MOST_NAMED else []
         values = listed([shown(each.other) for each in undecided], "and")
-        alone = f"{best} is the best, but {last_part(key)} is undecided" if mean else f"{last_part(key)} is undecided"
+        alone = (f"{best} is the best, but there is " if mean else "") + f"no clear effect of {last_part(key)}"
         parts.append(f"{f'against {values}, it is undecided' if won else alone} ({'; '.join([*named, *more])})")
     return "; ".join(parts)
 
@@ -270,4 +270,4 @@ def _alone(group: Group, board: Board, *, is_only: bool) -> str:
     if is_only:
         return f"{board.name}: {board.metric} is {value}."
     name = f"{board.name}: the best group is {short_name(group.keys)}, with {board.metric} {value}."
-    return f"{name} The effect of a single key is unknown, because no two groups differ in only one key."
+    return f"{name} Single keys are not compared, because no two groups differ in only one key."

@@ -247,5 +247,5 @@ def _changed_tokens(sides: "Sides") -> str:
     hits = int((two.correct - one.correct).sum())
     return (
         f"{B} has the lower loss in {lower:,} of {len(one.rows):,} validation texts, or pieces of a text, and predicts "
-        f"{abs(hits):,} of {int(one.tokens.sum()):,} tokens {'more' if hits >= 0 else 'fewer'} correctly than {A}."
+        f"{abs(hits):,} {'more' if hits >= 0 else 'fewer'} of {int(one.tokens.sum()):,} tokens correctly than {A}."
     )

@@ -222,7 +222,7 @@ def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdic
         if found.over_texts is not None and found.over_texts.p < LEVEL:
             why = "these two runs differ, but " + why
     elif found.over_texts is not None and found.over_texts.p * factor >= LEVEL:
-        why = "the validation split has too few texts for this difference"
+        why = "more seeds will not help: the validation split is too small"
     else:
         more, why = _more_seeds(found, factor)
     return Verdict("undecided", found.value, half_width, p, more, why)
