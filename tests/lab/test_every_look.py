@@ -1,16 +1,14 @@
 """Tests of the pages in a browser: light and dark, narrow and wide, by keyboard, without a network, with axe-core."""
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from browser import Opened, a_browser, barriers, open_address, tab_through
-from firstlight.commands.playground import listen, load_all, server_of
-from logged_runs import SHORT
 from run_folders import fill
 from tests_support import Scripts
 
@@ -58,22 +56,13 @@ def figures(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def playground(
-    trained: Callable[[str], Path], played: Callable[[str], Path], data_folder: Path, made_once: Callable[..., Path]
+    trained: Callable[[str], Path],
+    played: Callable[[str], Path],
+    translation: Path,
+    served: Callable[..., AbstractContextManager[str]],
 ) -> Iterator[Shown]:
-    def translate(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setenv("FIRSTLIGHT_DATA", str(data_folder))
-            Scripts(folder).train("task=translation", *SHORT, "test=false")
-
-    translation = Scripts(made_once("looked-at-translation", translate)).newest_run()
-    runs = [trained("stars"), played("shakespeare"), translation]
-    with listen(0) as listening:
-        server = server_of(load_all([*map(str, runs)], "best"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield Shown(f"http://127.0.0.1:{listening.getsockname()[1]}/", "[data-kind=translator] .answer .word")
-        server.should_exit = True
-        thread.join()
+    with served(trained("stars"), played("shakespeare"), translation) as address:
+        yield Shown(address, "[data-kind=translator] .answer .word")
 
 
 @pytest.fixture

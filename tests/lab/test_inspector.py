@@ -11,8 +11,8 @@ import torch
 from browser import Opened, a_browser, barriers, open_file, tab_through
 from firstlight.kind.load import load
 from firstlight.lab.playground.page import exported_page, panel_of
+from inspected import WAIT, explained, look_inside, set_range, shares, write
 
-WAIT = 30_000  # milliseconds, on a busy machine
 TEXT = "this is not a great book"
 Open = Callable[..., Any]
 
@@ -42,37 +42,12 @@ def inside(browser: Any, page_file: Path) -> Iterator[Open]:
 
     def look(run: int, text: str, width: int = 1280, **context: Any) -> Any:
         opened.append(open_file(browser, page_file, width, **context))
-        opened[-1].page.locator(f"[data-run='{run}'] summary").press("Enter")  # a click can miss it
-        place = opened[-1].page.locator(f"[data-run='{run}'] .inspector")
-        write(place, "text", text)
-        return place
+        return look_inside(opened[-1].page, run, text)
 
     yield look
     for each in opened:
         assert (each.errors, each.foreign) == ([], [])
         each.page.close()
-
-
-def write(place: Any, name: str, value: str) -> None:
-    """Fill a field, and wait until the worth of the tokens is computed."""
-    place.locator(f"[name={name}]").fill(value)
-    explained(place)
-
-
-def explained(place: Any) -> None:
-    place.page.wait_for_function(
-        "place => place.dataset.turn && place.dataset.explained === place.dataset.turn",
-        arg=place.element_handle(),
-        timeout=WAIT,
-    )
-
-
-def shares(place: Any, column: int = 0) -> dict[str, float]:
-    """Return the probabilities in a column of the table: 0 now, 1 with all heads, 2 of the second text."""
-    rows = place.locator("[role=row]:not(.head)").evaluate_all(
-        "all => all.map(row => [...row.querySelectorAll('.name, .share')].map(cell => cell.textContent))"
-    )
-    return {name: float(cells[column].strip("<>%")) for name, *cells in rows}
 
 
 def torchs(run: Any, text: str) -> dict[str, float]:
@@ -125,12 +100,6 @@ def test_the_controls_reshape_the_bars_of_the_next_token(inside: Open) -> None:
     assert list(kept)[:2] == list(all_tokens)[:2], "the most likely ones"
     set_range(place, "temperature", 0)
     assert list(shares(place).values())[:2] == [100, 0]
-
-
-def set_range(place: Any, name: str, value: float) -> None:
-    place.locator(f"[name={name}]").evaluate(
-        "(field, value) => { field.value = value; field.dispatchEvent(new Event('input', {bubbles: true})); }", value
-    )
 
 
 def test_before_the_first_block_only_the_token_that_differs_and_its_neighbors_carry_the_difference(

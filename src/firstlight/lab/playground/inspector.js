@@ -31,14 +31,14 @@ function openInspector(place, network, { number, text, examples }) {
   const bar = make("p", { className: "fields" }, ...buttons,
     make("button", { type: "button", className: "tour", onclick: () => stop(0) }, "Tour"),
     make("button", { type: "button", onclick: (event) => copy(event.target, location.href) }, "Copy link"),
-    make("button", { type: "button", onclick: (event) => copy(event.target, results()) }, "Copy results"));
+    make("button", { type: "button", onclick: (event) => now && copy(event.target, results()) }, "Copy results"));
   const controls = make("form", { className: "controls fields", onsubmit: (event) => event.preventDefault() }, field("text", "Text", { className: "long" }),
     make("label", {}, "Layer ", make("select", { name: "layer" }, ...layers.map((layer, i) => make("option", { value: i, selected: i === state.layer }, layer.title)))),
     make("label", {}, "Head ", make("select", { name: "head" }, ...Array.from({ length: heads }, (_, i) => make("option", { value: i, selected: i === state.head }, `head ${i + 1}`)))));
   place.classList.add("inspector");
   place.replaceChildren(bar, guide, controls, ...panels);
 
-  const canvases = {}; // name of a heat map -> its canvas. side: whether its "rows" or its "columns" are tokens
+  const canvases = {}; // name of a heat map -> its canvas. side: its "rows" are tokens, those of the "keys", or its "columns" are
   function picture(panel, name, caption, side) {
     canvases[name] = make("canvas", { role: "img", "data-side": side });
     body[panel].append(make("figure", {}, make("figcaption", {}, caption), canvases[name]));
@@ -49,7 +49,7 @@ function openInspector(place, network, { number, text, examples }) {
     body.tokens.append(chips[side]);
   }
   body.tokens.append(worths, field("instead", "instead of it"));
-  for (const [panel, name, caption] of [["vectors", "embed", "of the tokens"], ["vectors", "pos", "of the positions"], ["vectors", "pre", "before the block"], ["qkv", "q", "queries"], ["qkv", "k", "keys"], ["qkv", "v", "values"], ["scores", "scores", "scores"], ["scores", "pattern", "weights"], ["mix", "z", "mix of the head"], ["mix", "attn_out", "all heads, after the output layer"], ["residual", "mid", "sum"], ["feed", "post", "units"], ["feed", "mlp_out", "result"], ["feed", "resid_post", "sum"]]) picture(panel, name, caption, "rows");
+  for (const [panel, name, caption, side = "rows"] of [["vectors", "embed", "of the tokens"], ["vectors", "pos", "of the positions"], ["vectors", "pre", "before the block"], ["qkv", "q", "queries"], ["qkv", "k", "keys", "keys"], ["qkv", "v", "values", "keys"], ["scores", "scores", "scores"], ["scores", "pattern", "weights"], ["mix", "z", "mix of the head"], ["mix", "attn_out", "all heads, after the output layer"], ["residual", "mid", "sum"], ["feed", "post", "units"], ["feed", "mlp_out", "result"], ["feed", "resid_post", "sum"]]) picture(panel, name, caption, side);
   const lines = Object.fromEntries(["scores", "vectors", "residual", "feed", "patch"].map((name) => [name, make("p", { className: "says" })]));
   for (const [name, line] of Object.entries(lines)) if (name !== "patch") body[name].append(line);
   body.arcs.append(arcs);
@@ -83,8 +83,8 @@ function openInspector(place, network, { number, text, examples }) {
     if (token !== undefined) return mark(side, Number(token));
     if (!side || !now) return;
     const { width, height } = event.target.getBoundingClientRect(), layer = layers[state.layer];
-    const isRows = side === "rows", names = now.read.names[isRows ? layer.rows : "source"];
-    mark(isRows ? layer.rows : "source", Math.min(names.length - 1, Math.floor((isRows ? event.offsetY / height : event.offsetX / width) * names.length)));
+    const of = { rows: layer.rows, keys: layer.columns, columns: "source" }[side], { length } = now.read.names[of];
+    mark(of, Math.min(length - 1, Math.floor((side === "columns" ? event.offsetX / width : event.offsetY / height) * length)));
   };
   place.addEventListener("mousemove", over);
   place.addEventListener("focusin", over);
@@ -98,7 +98,7 @@ function openInspector(place, network, { number, text, examples }) {
     }
     thumbs.forEach(({ off }, key) => (off.checked = !state.off.includes(key)));
     if (["text", "other", "off", "instead"].some((key) => key in changes)) compute();
-    else draw();
+    else if (now) draw();
     keep();
   }
 
@@ -153,9 +153,8 @@ function openInspector(place, network, { number, text, examples }) {
     }
     guide.textContent = now.read.notes.join("; ");
     for (const [side, chip] of Object.entries(chips)) {
-      const focused = chip.contains(document.activeElement) ? document.activeElement.dataset.token : null;
-      chip.replaceChildren(...now.read.names[side].map((name, i) => make("button", { type: "button", className: "word", tabIndex: i ? -1 : 0, "data-side": side, "data-token": i }, name || "·")));
-      if (focused) chip.children[focused]?.focus();
+      const names = now.read.names[side].map((name) => name || "·"), areShown = Array.from(chip.children, (each) => each.textContent).join("\n") === names.join("\n");
+      if (!areShown) chip.replaceChildren(...names.map((name, i) => make("button", { type: "button", className: "word", tabIndex: i ? -1 : 0, "data-side": side, "data-token": i }, name)));
     }
     draw();
     showInstead();
@@ -164,15 +163,14 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   const shareOf = (logits, wanted) => sharesOfLogits(network, logits, { temperature: 1, topP: 1 })[wanted];
-  const wanted = () => best(now.full, 1)[0];
+  const wanted = () => best(sharesOfLogits(network, now.full, { temperature: 1, topP: 1 }), 1)[0];
 
   // Computes the worth of each token and the patches, a few runs at a time.
   async function explain(own) {
     const { read, second, others } = now, goal = wanted(), base = shareOf(now.logits, goal), n = read.source.length;
     if (n > MOST_TOKENS) return (place.dataset.explained = own);
-    const isMask = (id) => network.kind === "masked" && id === network.reader.tokenizer.words.length;
     for (let i = 0; i < n; i++) {
-      if (n > 1 && !isMask(read.source[i])) now.worth[i] = base - shareOf(shares({ ...read, source: read.source.filter((_, j) => j !== i) }, without(state.off)), goal);
+      if (n > 1 && read.names.source[i] !== MASK) now.worth[i] = base - shareOf(shares({ ...read, source: read.source.filter((_, j) => j !== i) }, without(state.off)), goal);
       await pause();
       if (own !== turn) return;
     }
@@ -199,6 +197,7 @@ function openInspector(place, network, { number, text, examples }) {
     const { read } = now, goal = wanted(), i = state.token;
     if (state.side !== "source") return (worths.textContent = `Prediction after ${read.names.target[i]}: ${nameOf(goal)}.`);
     const worth = now.worth[i], name = read.names.source[i], parts = [];
+    if (name === MASK) return (worths.textContent = `The prediction is of the word at the first ${MASK}.`);
     if (worth !== undefined) parts.push(`Without “${name}”, the probability of ${nameOf(goal)} is ${shareText(shareOf(now.logits, goal) - worth)} instead of ${shareText(shareOf(now.logits, goal))}.`);
     if (state.instead) {
       const ids = network.reader.tokenizer.ids(state.instead), source = Int32Array.of(...read.source.subarray(0, i), ...ids, ...read.source.subarray(i + 1)).slice(0, network.options.context_length);
@@ -271,7 +270,7 @@ function openInspector(place, network, { number, text, examples }) {
     show("z", ofHead(inner("z"), state.head));
     const change = vectors(of(`${layer.block}.hook_${layer.part}_out`));
     show("attn_out", change);
-    const after = vectors(of(`${layer.block}.hook_resid_mid`) ?? of(`${layer.block}.hook_resid_post`));
+    const after = vectors(of(`${layer.block}.hook_resid_mid${layer.part === "attn" ? "" : "_cross"}`) ?? of(`${layer.block}.hook_resid_post`));
     show("mid", after);
     show("post", vectors(of(`${layer.block}.mlp.hook_post`) ?? of(`${layer.block}.mlp.hook_pre`)));
     show("mlp_out", vectors(of(`${layer.block}.hook_mlp_out`)));
@@ -298,7 +297,7 @@ function openInspector(place, network, { number, text, examples }) {
       const { side, token: i } = chip.dataset, worth = side === "source" ? now.worth[i] : undefined;
       chip.classList.toggle("here", side === state.side && Number(i) === state.token);
       const largest = Math.max(0.05, ...now.worth.filter((each) => each !== undefined).map(Math.abs));
-      if (worth !== undefined) chip.style.setProperty("--shade", `color-mix(in srgb, var(--${worth > 0 ? "for" : "against"}) ${Math.round((50 * Math.abs(worth)) / largest)}%, transparent)`);
+      chip.style.setProperty("--shade", worth === undefined ? "" : `color-mix(in srgb, var(--${worth > 0 ? "for" : "against"}) ${Math.round((50 * Math.abs(worth)) / largest)}%, transparent)`);
     }
   }
 

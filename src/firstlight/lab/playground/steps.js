@@ -112,7 +112,8 @@ function namesOf(network) {
 function logitsOf(network, { data, shape }, { source }, place) {
   if (network.kind === "classifier") return data.length > 1 ? data : Float32Array.of(0, data[0]);
   const width = shape[1], mask = source.indexOf(network.reader.tokenizer.words.length);
-  const row = network.kind === "generator" ? shape[0] - 1 : network.kind === "masked" ? mask : place;
+  if (network.kind === "masked") return data.slice(mask * width, (mask + 1) * width).fill(-Infinity, 0, UNKNOWN_ID + 1);
+  const row = network.kind === "generator" ? shape[0] - 1 : place;
   return data.slice(row * width, (row + 1) * width);
 }
 
