@@ -197,7 +197,7 @@ function openInspector(place, network, { number, text, examples }) {
     const { read } = now, goal = wanted(), i = state.token;
     if (state.side !== "source") return (worths.textContent = `Prediction after ${read.names.target[i]}: ${nameOf(goal)}.`);
     const worth = now.worth[i], name = read.names.source[i], parts = [];
-    if (name === MASK) return (worths.textContent = `The prediction is of the word at the first ${MASK}.`);
+    if (name === MASK) return (worths.textContent = `This token is replaced by the prediction, so it has no worth.`);
     if (worth !== undefined) parts.push(`Without “${name}”, the probability of ${nameOf(goal)} is ${shareText(shareOf(now.logits, goal) - worth)} instead of ${shareText(shareOf(now.logits, goal))}.`);
     if (state.instead) {
       const ids = network.reader.tokenizer.ids(state.instead), source = Int32Array.of(...read.source.subarray(0, i), ...ids, ...read.source.subarray(i + 1)).slice(0, network.options.context_length);
