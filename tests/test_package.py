@@ -51,7 +51,7 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -
     assert {
         "firstlight/py.typed",
         "firstlight/lab/reports/page.html",
-        "firstlight/lab/explore/page.html",
+        "firstlight/lab/frame.html",
         "firstlight/lab/playground/page.js",
     } <= held
     assert {"firstlight/project_template/gitignore.template", "firstlight/data/samples/pairs/train.jsonl.bz2"} <= held

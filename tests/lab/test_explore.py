@@ -97,7 +97,7 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(asked, figu
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert re.findall(r'<figure id="(\w+)">', page) == figures
     images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]
-    assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in figures]
+    assert [image.count(b"</svg>") for image in images] == [1] * len(figures)
     assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page needs nothing from elsewhere"
     for drawing in drawings():
         assert (drawing.caption in html.unescape(page)) == (drawing.name in figures)
@@ -119,7 +119,7 @@ def test_figures_of_the_training_and_of_other_data_are_marked_separately(
         figure = Figure()
         figure.suptitle(drawing.name)
         page.add(drawing, Drawn(figure))
-        marked[drawing.name] = figure.get_suptitle() != drawing.name
+        marked[drawing.name] = "GENERATED SAMPLE" in (tmp_path / f"{drawing.name}.svg").read_text(encoding="utf-8")
     assert marked == {"confusion_matrix": is_sample, "curves": is_trained_on_sample}
     text = page.write().read_text(encoding="utf-8")
     assert text.count("Generated sample.") == sum(marked.values())

@@ -459,7 +459,7 @@ def test_bad_input_is_answered_in_words(address: str, path, values, headers, sta
 
 
 def test_the_browser_is_told_to_ask_nobody_else(address: str) -> None:
-    for path in ("/", "/page.css", "/page.js"):
+    for path in ("/", "/page.js"):
         headers = sent(address, path).headers
         policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
         assert policy["default-src"] == "'none'"

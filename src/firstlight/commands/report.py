@@ -212,15 +212,19 @@ def groups_table(board: Board) -> Table:
     found = zip(board.groups, text.rows_of(board), strict=True)
     groups = [(group, row) for group, row in found if not text.is_pruned(group)][:GROUPS_ON_TERMINAL]
     against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
-    numbers = ("seeds", board.metric or "metric", "best", "parameters")
-    rows = []
+    headers, rows = {"seeds": "seeds", board.metric or "metric": "mean ± 95%", "best": "best"}, []
+    if len(groups) == 1 or len({tuple(group.parameters) for group, _ in groups}) > 1:
+        headers["parameters"] = "parameters"
     for group, row in groups:
         cell = {each.header: each.text for each in row}
         verdict = [text.verdict_of(group, board, is_short=True)] if against else []
         name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
-        rows.append([cell["rank"], name, *(cell[number] for number in numbers), *verdict])
-    headers = ("seeds", "mean ± 95%", "best", "parameters")
-    columns = [Column("rank"), Column("group", is_left=True), *(Column(name, is_whole=True) for name in headers)]
+        rows.append([cell["rank"], name, *(cell[header] for header in headers), *verdict])
+    columns = [
+        Column("rank"),
+        Column("group", is_left=True),
+        *(Column(name, is_whole=True) for name in headers.values()),
+    ]
     columns += [Column(against, is_left=True)] if against else []
     return Table(f"{board.name}: {text.direction(board)}", columns, rows)
 

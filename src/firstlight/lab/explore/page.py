@@ -6,18 +6,17 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
-from matplotlib.figure import Figure
 from PIL import Image
 
 from firstlight.figures import style
 from firstlight.files.atomic import replacing, write_atomically
 from firstlight.kind.kind import Drawn
 from firstlight.lab.explore.catalog import Drawing
+from firstlight.lab.frame import framed
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 
@@ -35,14 +34,14 @@ TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in
 
 
 class Shown(NamedTuple):
-    """Figure on the page. group: its heading; is_sample: whether it shows generated data."""
+    """Figure on the page. image: SVG without the title; is_sample: whether it shows generated data."""
 
     name: str
     group: str
+    title: str
     caption: str
     notes: list[str]
-    figure: Figure
-    image: Path
+    image: bytes
     is_sample: bool
 
 
@@ -72,22 +71,25 @@ class Page:
         return TRAINED_ON_SAMPLE_NOTE if self.is_trained_on_sample else None
 
     def add(self, drawing: Drawing, drawn: Drawn) -> None:
-        """Save a figure as PNG and SVG, and add it to the page."""
+        """Save a figure as PNG and SVG, and add it to the page. The page has its title as text."""
+        title = drawn.figure.get_suptitle() or _name(drawing.name)
         is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
         if is_sample:
             style.mark_sample(drawn.figure)
         notes = list(dict.fromkeys(drawn.notes))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            image = style.save(drawn.figure, self.folder / f"{drawing.name}.png")
+            style.save(drawn.figure, self.folder / f"{drawing.name}.png")
             drawn.figure.set_layout_engine("none")  # saving the PNG has computed the layout, which is slow
             style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
+        drawn.figure.suptitle("")
+        drawn.figure.savefig(image := BytesIO(), format="svg", bbox_inches="tight")
         if any("missing from font" in str(warning.message) for warning in caught):
             notes.append("boxes are characters that are not in the font")
         for note in notes:
             self._printed.setdefault(note, []).append(drawing.name)
         group = GROUPS[drawing.module.rpartition(".")[2]]
-        self.shown.append(Shown(drawing.name, group, drawing.caption, notes, drawn.figure, image, is_sample))
+        self.shown.append(Shown(drawing.name, group, title, drawing.caption, notes, image.getvalue(), is_sample))
 
     def add_film(self, frames: Mapping[int, Drawn], caption: str) -> Path:
         """Save the film of a training as a GIF, add its frames to the page, and return the path of the GIF."""
@@ -101,7 +103,7 @@ class Page:
             source = base64.b64encode(path.read_bytes()).decode()
             parts.append(
                 f'<input type="radio" name="film" id="step{step}"{checked}><label for="step{step}">{step:,}</label>'
-                f'<img alt="{escape(drawn.figure.get_suptitle(), quote=True)}" src="data:image/png;base64,{source}">'
+                f'<img class="figure" alt="{escape(drawn.figure.get_suptitle())}" src="data:image/png;base64,{source}">'
             )
             with Image.open(path) as image:
                 images.append(image.convert("P", palette=Image.Palette.ADAPTIVE))
@@ -123,39 +125,38 @@ class Page:
 
     def write(self) -> Path:
         """Write the page and return its path."""
-        parts = [f"<h1>{escape(self.title)}</h1>", f"<p>{escape(self.subtitle)}</p>"]
+        parts = [f"<p>{escape(self.subtitle)}</p>"]
         if self.sample_note is not None:
             parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')
         groups = {each.group: [shown for shown in self.shown if shown.group == each.group] for each in self.shown}
         parts.append('<div class="page">\n<nav aria-label="figures">')
         for group, figures in groups.items():
-            links = (f'<a href="#{shown.name}">{_title(shown)}</a>' for shown in figures)
+            links = (f'<a href="#{shown.name}">{_name(shown.name)}</a>' for shown in figures)
             parts.append(f"<p>{group}</p>{' '.join(links)}")
         film = '<p>The film</p><a href="#film">Film</a>' if self.film else ""
         parts.append(f"{film}</nav>\n<main>{self.film}")
         for group, figures in groups.items():
-            parts += [f"<h2>{group}</h2>", *map(_figure, figures)]
+            parts += [f'<h2>{group}</h2>\n<div class="figures">', *map(_figure, figures), "</div>"]
         if self.left_out:
             reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out.items())
             parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
         parts.append("</main>\n</div>")
         path = self.folder / NAME
-        template = Template((files("firstlight.lab.explore") / "page.html").read_text(encoding="utf-8"))
-        write_atomically(path, template.substitute(title=escape(self.title), body="\n".join(parts)))
+        write_atomically(path, framed(self.title, "\n".join(parts), ("explore/page.css",)))
         return path
 
 
-def _title(shown: Shown) -> str:
-    return shown.name.replace("_", " ").capitalize()
+def _name(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def _figure(shown: Shown) -> str:
-    image = base64.b64encode(shown.image.read_bytes()).decode()
+    image = base64.b64encode(shown.image).decode()
     sample = ' <span class="sample">Generated sample.</span>' if shown.is_sample else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown.notes)
-    title = escape(shown.figure.get_suptitle() or _title(shown), quote=True)
+    title = escape(shown.title)
     return (
-        f'<figure id="{shown.name}">\n<h3>{_title(shown)}</h3>\n'
-        f'<img alt="{title}" src="data:image/png;base64,{image}">\n'
+        f'<figure id="{shown.name}">\n<h3>{title}</h3>\n<a href="#{shown.name}">'
+        f'<img class="figure" alt="{title}" src="data:image/svg+xml;base64,{image}"></a>\n'
         f"<figcaption>{escape(shown.caption)}{sample}{notes}</figcaption>\n</figure>"
     )

@@ -5,29 +5,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from string import Template
 from typing import Any
 
 from firstlight.errors import UserError
-from firstlight.figures import style
 from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
+from firstlight.lab.frame import framed, packaged
 from firstlight.lab.playground.export import exported, unsupported_part
 from firstlight.networks.layers import num_parameters
 
+PROMISE = '<p class="facts">Everything runs on this machine. Your texts are not sent anywhere.</p>'
 SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
 NETWORK_SCRIPTS = ("tensors.js", "text.js", "network.js", "writing.js")  # in this order
-COLORS = {
-    "for": style.BLUE,
-    "against": style.VERMILION,
-    "attention": style.GREEN,
-    "ink": style.INK,
-    "grey": style.GREY,
-    "pale": style.PALE,
-}
 
 
 def panel_of(run: Run) -> Panel:
@@ -41,8 +33,7 @@ def panel_of(run: Run) -> Panel:
 
 def page(panels: Sequence[Panel]) -> str:
     """Return the whole page of the server. All texts of a run are escaped."""
-    head = '<link rel="stylesheet" href="page.css">\n<script src="page.js" defer></script>'
-    return _filled(panels, head, "")
+    return _filled(panels, '<script src="page.js" defer></script>', "script-src 'self'; connect-src 'self'")
 
 
 def exported_page(panels: Sequence[Panel]) -> str:
@@ -58,11 +49,8 @@ def exported_page(panels: Sequence[Panel]) -> str:
         data.append(f'<script type="application/json" id="run-{number}">{of_script}</script>')
     script = exported_script()
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-    )
-    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>\n{stylesheet()}</style>'
-    return _filled(panels, head, "\n".join([*data, f"<script>{script}</script>"]), shows_folders=False)
+    end = "\n".join([*data, f"<script>{script}</script>"])
+    return _filled(panels, end, f"script-src 'sha256-{hashed}'", shows_folders=False)
 
 
 def packed(panel: Panel) -> dict[str, Any]:
@@ -71,32 +59,23 @@ def packed(panel: Panel) -> dict[str, Any]:
     return {"description": description, "tensors": base64.b64encode(tensors).decode()}
 
 
-def _filled(panels: Sequence[Panel], head: str, end: str, *, shows_folders: bool = True) -> str:
-    """Return the page with elements at the end of its head and of its body. shows_folders: of the runs."""
+def _filled(panels: Sequence[Panel], end: str, policy: str, *, shows_folders: bool = True) -> str:
+    """Return the page with elements at the end of its body. shows_folders: of the runs."""
     kinds = [kind for kind in KINDS.values() if any(panel.kind == kind.name for panel in panels)]
     sections = "\n".join(_section(kind, panels, shows_folders=shows_folders) for kind in kinds)
-    return Template(read("page.html")).substitute(head=head, sections=sections, end=end)
-
-
-def stylesheet() -> str:
-    """Return the style of the page with the colours of the figures."""
-    colors = "".join(f"--{name}: {color}; " for name, color in COLORS.items())
-    return f":root {{ {colors}}}\n{read('page.css')}{read('inspector.css')}"
+    body = f"{PROMISE}\n<main>\n{sections}\n</main>\n{end}"
+    return framed("firstlight playground", body, ("playground/page.css", "playground/inspector.css"), policy)
 
 
 def network_script() -> str:
     """Return the script that computes networks in the browser."""
-    return "\n".join(map(read, NETWORK_SCRIPTS))
+    return "\n".join(packaged(f"playground/{name}") for name in NETWORK_SCRIPTS)
 
 
 def exported_script() -> str:
     """Return the script of an exported page, which the served page uses too."""
-    return "\n".join([network_script(), *map(read, ("answers.js", "steps.js", "inspector.js", "page.js"))])
-
-
-def read(name: str, package: str = "firstlight.lab.playground") -> str:
-    """Return the text of a file in a package: this one, or that of a kind."""
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+    rest = (packaged(f"playground/{name}.js") for name in ("answers", "steps", "inspector", "page"))
+    return "\n".join([network_script(), *rest])
 
 
 def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str:
@@ -106,7 +85,7 @@ def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str
         f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
         for text in examples
     )
-    form = Template(read("panel.html", kind.package)).substitute(
+    form = Template(packaged("panel.html", kind.package)).substitute(
         examples=f'<p class="examples">{buttons}</p>' if buttons else ""
     )
     shown = "\n".join(_panel(number, panel, shows_folder=shows_folders) for number, panel in mine)

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from firstlight.errors import UserError
 from firstlight.kind import markup
 from firstlight.kind.panel import BadInputError, Event, Inputs, Panel
-from firstlight.lab.playground.page import exported_script, packed, page, stylesheet
+from firstlight.lab.playground.page import exported_script, packed, page
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,6 @@ class Playground:
         self.app: ASGIApp = Starlette(
             routes=[
                 _fixed("/", page(panels), "text/html"),
-                _fixed("/page.css", stylesheet(), "text/css"),
                 _fixed("/page.js", exported_script(), "text/javascript"),
                 Route("/runs/{number:int}/network", self.network),
                 Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),

@@ -21,15 +21,16 @@ const CHOSEN_AT_FIRST = 60; // initial number of runs in a plot
 const SIDE_BY_SIDE = 4; // confusion matrices and texts
 const MORE_METRICS = 2; // in the table of runs, besides the one that ranks; the details of a run have all
 const FEW_ROWS = 15; // rows of a table without pages
+const SHORT = 30; // characters of a sample that does not need a line's width
 const MOST_IN_SVG = 100; // lines; a plot with more lines uses WebGL
 const MOST_IN_LEGEND = 24;
 const MOST_TICKS = 12; // values of a key that have one tick each
-const SAME_LEFT_OUT = ["data", "status", "parameters", "steps", "reason if not counted"]; // columns of runs
+const SAME_LEFT_OUT = ["data", "status", "parameters", "steps", "reason if not counted"]; // columns
 const ALL = "all";
 const GROUP = "group";
 const NONE = "none";
 const MOST_PANELS = 4; // values of a key with one panel each
-const FEWEST_NUMBERS = 3; // values of a key that is an axis
+const FEWEST_NUMBERS = 3; // values of an axis; fewer say nothing
 const VISIBLE = 3; // the plot shows so many times the largest difference between the best points of two lines
 
 const byId = (id) => document.getElementById(id);
@@ -43,7 +44,10 @@ const inOrder = (texts) => [...texts].sort((a, b) => (isNumber(a) && isNumber(b)
 const some = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 const falls = (metric) => report.falls[metric] === true;
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const colourOf = (name) => {
+  document.head.style.color = `var(--${name})`; // resolves light-dark()
+  return getComputedStyle(document.head).color;
+};
 const visible = (colour) => (colour === BLACK ? colourOf("ink") : colour); // black on a dark page is white
 const isNarrow = () => innerWidth < NARROW;
 const better = (metric) => `${metric} (${falls(metric) ? "lower" : "higher"} is better)`;
@@ -166,7 +170,7 @@ function showGroups() {
   });
   groupsTable = new DataTable(byId("groups"), {
     data: board.groups,
-    columns: differing(columns, board.groups, board.isSample ? ["parameters"] : ["data", "parameters"]),
+    columns: differing(columns, board.groups, SAME_LEFT_OUT),
     order: [[0, "asc"]],
     searching: board.groups.length > FEW_ROWS,
     ...paged(board.groups),
@@ -177,6 +181,7 @@ function showRuns() {
   runsTable?.destroy();
   byId("runs").replaceChildren();
   const others = board.metrics.slice(1);
+  const isFew = board.runs.length < FEWEST_NUMBERS;
   const columns = [
     column("rank", (run) => run.rank, (run) => run.rank ?? "–", { isNumeric: true }),
     ...board.metrics.slice(0, 1).map(metricColumn),
@@ -193,13 +198,14 @@ function showRuns() {
   ];
   runsTable = new DataTable(byId("runs"), {
     data: board.runs,
-    columns: differing(columns, board.runs, board.isSample ? SAME_LEFT_OUT.slice(1) : SAME_LEFT_OUT),
+    columns: differing(columns, board.runs, SAME_LEFT_OUT),
     order: [[0, "asc"]],
+    searching: !isFew,
     ...paged(board.runs),
     select: { style: "os", keys: true },
     columnControl: [
       { target: 0, content: ["order"] },
-      { target: 1, content: ["search"] },
+      { target: 1, content: isFew ? [] : ["search"] },
     ],
     ordering: { indicators: false, handler: true },
     language: { emptyTable: "no runs", zeroRecords: "no runs match the filters" },
@@ -299,11 +305,11 @@ function colouring(runs) {
 
 // ---- plots
 
-const titled = (text) => ({ text: plain(board.isSample ? `${text} – ${report.sampleMark}` : text), font: { size: isNarrow() ? 12 : 15 }, x: 0, xref: "paper", xanchor: "left" });
+const titled = (text) => ({ text: [text, ...(board.isSample ? [report.sampleMark] : [])].map(plain).join(isNarrow() ? "<br>" : " – "), font: { size: isNarrow() ? 12 : 15 }, x: 0, xref: "container", xanchor: "left" });
 
 function layout(title, x, y, more = {}) {
   // The caller has escaped the titles x and y for Plotly. The title of the plot is escaped here.
-  const axis = { gridcolor: colourOf("grid"), zeroline: false, linecolor: colourOf("ink"), ticks: "outside", automargin: true };
+  const axis = { gridcolor: colourOf("pale"), zeroline: false, linecolor: colourOf("ink"), ticks: "outside", automargin: true };
   return {
     title: titled(title),
     font: { family: getComputedStyle(document.body).fontFamily, color: colourOf("ink"), size: isNarrow() ? 11 : 13 },
@@ -334,6 +340,8 @@ function withLegend(names, titleLines = 1) {
 
 const config = { responsive: true, displaylogo: false, displayModeBar: isNarrow() ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d"], topojsonURL: "" };
 
+const scale = () => [[0, colourOf("pale")], [1, colourOf("for")]]; // the best is the darkest, on a dark page the brightest
+
 function plot(id, traces, plotLayout, whenEmpty) {
   const place = byId(id);
   if (!traces.length || place.hidden) {
@@ -360,10 +368,10 @@ function drawMeans() {
     text: groups.map((group, index) => plain(`${group.name}: ${group.cells[1]}`)),
     hovertemplate: "%{text}<extra></extra>",
   };
-  const names = groups.map((group) => plain(short(group.name, isNarrow() ? 22 : 44)));
+  const names = groups.map((group) => lines(group.name, isNarrow() ? 22 : 44).map((line) => plain(short(line, 44))).join("<br>"));
   const more = {
     yaxis: { tickvals: trace.y, ticktext: names, range: [groups.length - 0.5, -0.5], showgrid: false, ticks: "" },
-    height: 120 + 26 * groups.length,
+    height: 120 + 26 * groups.length + 12 * (names.join("<br>").split("<br>").length - groups.length),
   };
   const left = board.groups.length > groups.length ? `, the best ${groups.length} groups` : "";
   plot("means", [trace], layout(`${board.metric} over seeds${left}`, plain(better(board.metric)), "", more), "");
@@ -453,14 +461,16 @@ function drawParallel(runs) {
   const values = shown.map((run) => run.metrics[metric]);
   const trace = {
     type: "parcoords",
-    line: { color: values, colorscale: "Cividis", showscale: true, reversescale: falls(metric), colorbar: { title: { text: plain(metric), side: "right" }, thickness: 14 } },
+    line: { color: values, colorscale: scale(), showscale: true, reversescale: falls(metric), colorbar: { title: { text: plain(metric), side: "right" }, thickness: 14 } },
     dimensions: [...keys.map((key) => dimension(key, shown.map((run) => run.keys[key]))), { label: metric, values }],
+    labelangle: isNarrow() ? -25 : 0,
     labelfont: { size: 13, color: colourOf("ink") },
     tickfont: { size: 12, color: colourOf("ink") },
   };
   const more = { height: 440, margin: { l: 90, r: 40, t: 96, b: 30 } };
   const { xaxis, yaxis, ...withoutAxes } = layout(`${shown.length} runs: ${better(metric)}`, "", "", more);
   withoutAxes.title = { ...withoutAxes.title, yref: "container", y: 0.96 };
+  withoutAxes.paper_bgcolor = colourOf("paper"); // the labels have a halo of this colour
   plot("parallel", [trace], withoutAxes, "");
 }
 
@@ -650,7 +660,8 @@ function drawHeat(runs) {
     text: cells.map((row) => row.map((values) => (values.length ? `${number(mean(values))}<br>n = ${values.length}` : ""))),
     texttemplate: fewCells ? "%{text}" : undefined,
     hovertemplate: "%{z:.5g}<extra></extra>",
-    colorscale: "Cividis",
+    colorscale: scale(),
+    textfont: { size: 14 },
     reversescale: falls(metric),
     hoverongaps: false,
     xgap: 2,
@@ -659,6 +670,7 @@ function drawHeat(runs) {
   };
   const axis = (values) => ({ tickvals: values.map((_, index) => index), ticktext: values.map((value) => plain(short(value, 24))), showgrid: false, ticks: "" });
   const more = { xaxis: axis(columns), yaxis: { ...axis(rows), autorange: "reversed" }, height: Math.min(900, 190 + 62 * rows.length) };
+  byId("heat").style.maxWidth = `${360 + 130 * columns.length}px`;
   plot("heat", [trace], layout(`Mean of ${better(metric)}`, plain(across), plain(down), more), "");
 }
 
@@ -765,7 +777,8 @@ function drawTexts() {
   byId("texts-note").textContent = noteOf(runs, isSelected, "texts");
   const figures = runs.map((run) => {
     const figure = element("figure");
-    figure.append(element("figcaption", named(run)), element("pre", run.texts));
+    const short = run.texts.split(/\n+/).every((line) => line.length < SHORT); // such as names
+    figure.append(element("figcaption", named(run)), element("pre", short ? run.texts.replace(/\n+/g, "\n") : run.texts, short ? { class: "short" } : {}));
     if (run.isSample) figure.firstChild.append(" ", badge());
     return figure;
   });
@@ -777,23 +790,18 @@ function drawTexts() {
 function openBoard(index) {
   board = report.boards[index];
   [...byId("tabs").children].forEach((tab, each) => tab.setAttribute("aria-selected", String(each === index)));
-  const name = board.note ? `${board.task} (${board.note})` : board.task;
-  for (const place of document.querySelectorAll("h2 .board")) {
-    place.textContent = board.isSample ? `${name}: ${report.sampleMark}` : name;
-    place.classList.toggle("sample", board.isSample);
-  }
   const keys = [...board.swept, "seed"];
   const curves = unique(board.runs.flatMap((run) => run.curves.filter((curve) => curve.steps.length > 1).flatMap((curve) => Object.keys(curve.values))));
   const priority = (name) => (name === board.metric ? 0 : name.startsWith("val/") ? 1 : name.startsWith("train/") ? 2 : 3);
   curves.sort((a, b) => priority(a) - priority(b) || a.localeCompare(b));
   board.curves = curves;
   const countedRuns = counted(board.runs);
-  for (const cost of ["parameters", "compute"]) byId(cost).hidden = unique(countedRuns.map((run) => run[cost]?.toPrecision(2)).filter(Boolean)).length < 2;
-  for (const id of ["groups", "runs"]) showSection(id, true);
+  for (const cost of ["parameters", "compute"]) byId(cost).hidden = unique(countedRuns.map((run) => run[cost]?.toPrecision(2)).filter(Boolean)).length < FEWEST_NUMBERS;
+  showSection("groups", board.groups.length < board.runs.length || board.headers.some((header) => header.startsWith("against ")));
   showSection("curves-steps", curves.length > 0);
-  showSection("parallel", countedRuns.length > 1);
+  showSection("parallel", countedRuns.length >= FEWEST_NUMBERS && board.swept.length > 0);
   showSection("parameters", !byId("parameters").hidden || !byId("compute").hidden);
-  showSection("heat", board.swept.length > 0 && countedRuns.length > 1);
+  showSection("heat", board.swept.length > 1 && countedRuns.length >= FEWEST_NUMBERS);
   showSection("confusion", board.runs.some((run) => run.confusion));
   showSection("texts", board.runs.some((run) => run.texts));
   const isRate = (name) => name.startsWith("lr-");  // a learning rate is logged, but is no metric
@@ -826,7 +834,7 @@ function start() {
   showOverview();
   showLeft();
   if (!report.boards.length) {
-    for (const part of [byId("tabs"), byId("overview").closest("section"), ...document.querySelectorAll("main section:has(.board)")]) part.remove();
+    for (const part of [byId("tabs"), byId("overview").closest("section"), byId("board")]) part.remove();
     return;
   }
   report.boards.forEach((each, index) => {

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from firstlight.lab.frame import framed, packaged
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.text import Cell, data_of, direction, front_table, headers, rows_of
@@ -20,6 +21,7 @@ from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
 from firstlight.runs.trials import Front
 
+POLICY = "script-src 'unsafe-inline' 'unsafe-eval' data:; font-src data:; form-action 'none'"
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
 DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
@@ -39,16 +41,15 @@ def page(
 
     load: returns the saved predictions of a run, or None. first: HTML of the sections before the others.
     """
-    return Template(packaged("page.html")).substitute(
-        title=html.escape(title),
+    body = Template(packaged("reports/page.html")).substitute(
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
-        style=packaged("page.css"),
         findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
         first=first,
         libraries=as_script(libraries()),
         data=as_script(content(found, runs, falls, load)),
-        script=packaged("page.js"),
+        script=packaged("reports/page.js"),
     )
+    return framed(title, body, ("reports/page.css",), POLICY)
 
 
 def pack(text: str) -> str:
@@ -197,8 +198,3 @@ def finite(value: float | None) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
-
-
-def packaged(name: str) -> str:
-    """Return the text of a file of this package."""
-    return (files("firstlight.lab.reports") / name).read_text(encoding="utf-8")

@@ -38,18 +38,20 @@ class Table:
     @property
     def headers(self) -> list[str]:
         """The names of the columns."""
-        return [each if isinstance(each, str) else each.name for each in self.columns]
+        return [each.name for each in self._columns]
+
+    @property
+    def _columns(self) -> list[Column]:
+        every = enumerate(self.columns)
+        return [Column(each, is_left=place == 0) if isinstance(each, str) else each for place, each in every]
 
     def on_terminal(self) -> "RichTable":
         """Return the table for a console."""
         from rich.table import Table as RichTable
 
         table = RichTable(title=self.title, title_justify="left")
-        for place, each in enumerate(self.columns):
-            column = Column(each, is_left=place == 0) if isinstance(each, str) else each
-            table.add_column(
-                column.name, justify="left" if column.is_left else "right", no_wrap=column.is_whole, overflow="fold"
-            )
+        for name, is_left, is_whole in self._columns:
+            table.add_column(name, justify="left" if is_left else "right", no_wrap=is_whole, overflow="fold")
         for row in self.rows:
             table.add_row(*row)
         return table
@@ -64,7 +66,9 @@ class Table:
         """Return the table with its title as a section of a page. All texts are escaped."""
 
         def row(cells: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            starts = (f"<{tag}>" if column.is_left else f'<{tag} class="number">' for column in self._columns)
+            filled = zip(starts, map(html.escape, cells), strict=True)
+            return "<tr>" + "".join(f"{start}{cell}</{tag}>" for start, cell in filled) + "</tr>"
 
         head, body = row(self.headers, "th"), "\n".join(row(each, "td") for each in self.rows)
         table = f'<table class="plain"><thead>{head}</thead><tbody>\n{body}\n</tbody></table>'
@@ -110,7 +114,8 @@ class Section:
             content = base64.b64encode(image.read_bytes()).decode()
             parts.append(f'<p><img class="figure" alt="{image.stem}" src="data:image/png;base64,{content}"></p>')
         text, tables = "\n".join(parts), "\n".join(table.html() for table in self.tables)
-        return f"<section>\n<h2>{html.escape(self.title)}</h2>\n{text}\n</section>\n{tables}"
+        title = html.escape(self.title)
+        return f'<section>\n<h2>{title}</h2>\n{text}\n</section>\n<div class="tables">\n{tables}\n</div>'
 
 
 def _word(value: Any) -> Any:
