@@ -3,10 +3,13 @@
 The choices of a command line (`model=tiny`) name about forty files. Hydra merges them, and then sets the other
 overrides, which are values. Most runs of the tests differ only in values. This module stores the merged files, and
 returns a copy for each composition. It stores nothing if the user has a folder of settings, whose files may change.
+All processes of the tests share a folder of what one of them has merged.
 """
 
 import contextlib
 import copy
+import hashlib
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,11 +26,14 @@ from omegaconf import DictConfig
 OWN_FILES = f"file://{Path(__file__).parents[1] / 'conf'}"
 CREATE_LIST, MERGE = config_loader_impl.create_defaults_list, ConfigLoaderImpl._compose_config_from_defaults_list
 KEPT: dict[str, bytes] = {}  # pickled, which copies four times as fast as copy.deepcopy
+FOLDER: Path
 
 
 @contextlib.contextmanager
-def composed_once() -> Iterator[None]:
-    """Let Hydra use the cache within the block."""
+def composed_once(folder: Path) -> Iterator[None]:
+    """Let Hydra use the cache, which is also stored in a folder, within the block."""
+    global FOLDER
+    FOLDER = folder
     with (
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
         patch.object(config_loader_impl, "create_defaults_list", list_of_defaults),
@@ -64,9 +70,15 @@ def kept(repo: Any, key: Any, make: Callable[[], Any]) -> Any:
         return make()
     name = repr((sources, key))
     if name not in KEPT:
-        made = make()
-        try:
-            KEPT[name] = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
-        except pickle.PicklingError:  # Hydra's search for plugins runs joblib's schema twice: two equal classes
-            return made
+        path = FOLDER / hashlib.sha256(name.encode()).hexdigest()
+        if not path.exists():
+            made = make()
+            try:
+                content = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
+            except pickle.PicklingError:  # Hydra's search for plugins runs joblib's schema twice: two equal classes
+                return made
+            unfinished = path.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(content)
+            unfinished.replace(path)  # in one step, since other processes read it
+        KEPT[name] = path.read_bytes()
     return pickle.loads(KEPT[name])  # noqa: S301  (made here)

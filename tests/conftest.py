@@ -20,7 +20,7 @@ import pytest
 from filelock import FileLock
 
 from firstlight import spelling
-from processes import NO_NETWORK, end_server
+from processes import NO_NETWORK, OF_SERVER, end_server
 from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
 
 pytest_plugins = ["callback_fixtures", "logged_runs"]
@@ -62,11 +62,14 @@ def no_server_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once() -> Iterator[None]:
+def files_are_merged_once(root: Path) -> Iterator[None]:
     """Let Hydra read and merge the same files once. The tests of the commands then take a third of the time."""
     from composed_once import composed_once
 
-    with contextlib.nullcontext() if TRUE_PROCESSES else composed_once():
+    folder = root / "composed"
+    folder.mkdir(exist_ok=True)
+    OF_SERVER["COMPOSED_ONCE"] = str(folder)  # the processes of the fork server use it too
+    with contextlib.nullcontext() if TRUE_PROCESSES else composed_once(folder):
         yield
 
 

@@ -5,6 +5,8 @@ start, the schemas registered with Hydra) is the same as in a new process.
 """
 
 import gc
+import os
+from pathlib import Path
 
 import datasets  # noqa: F401
 import hydra  # noqa: F401
@@ -25,7 +27,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from composed_once import composed_once
 
 set_start_method("fork")  # by default, joblib starts new processes, and each imports the libraries again
-composed_once().__enter__()
+USED = composed_once(Path(os.environ["COMPOSED_ONCE"]))  # a context ends when nothing refers to it
+USED.__enter__()
 ConstrainedLayoutEngine.execute = lambda *_: None  # as in the tests' own process
 gc.collect()
 gc.freeze()  # a garbage collection in a forked process would copy all memory pages
