@@ -14,8 +14,8 @@ from firstlight.kind.attention import AttentionMap
 from firstlight.kind.panel import Inputs
 
 FOR, AGAINST = style.BLUE, style.VERMILION
-DEEPEST = 0.65  # largest opacity of a colour at which dark text is readable
-SMALL_SCORE = 0.5  # nats; a text with smaller scores only has pale colours
+DEEPEST = 0.65  # largest opacity of a color at which dark text is readable
+SMALL_SCORE = 0.5  # nats; a text with smaller scores only has pale colors
 MOST_CLASSES = 10  # classes with a bar, the most probable ones
 LEGEND = (  # of words with attention; page.js writes into it
     '<p class="legend"><span class="says">Point at a word, or move to it with Tab and the arrow keys, to see its '
@@ -59,7 +59,7 @@ def bars(shares: dict[str, float], chosen: str) -> str:
 
 
 def shade(score: float, largest: float) -> str:
-    """Return the background colour of a word: blue if its score is positive, vermilion if it is negative."""
+    """Return the background color of a word: blue if its score is positive, vermilion if it is negative."""
     strength = min(abs(score) / max(largest, SMALL_SCORE), 1.0) * DEEPEST
     return f"{FOR if score > 0 else AGAINST}{round(255 * strength):02x}"
 
@@ -67,7 +67,7 @@ def shade(score: float, largest: float) -> str:
 def shaded_words(
     words: Sequence[str], kept: Sequence[int], scores: NDArray[np.float64], unknown: Iterable[int], label: str
 ) -> str:
-    """Return a text with a background colour for each word that the network reads. Other words are grey.
+    """Return a text with a background color for each word that the network reads. Other words are gray.
 
     kept: indices of the words that the network reads, in order. scores: (kept,). unknown: indices of words that are not
     in the vocabulary.

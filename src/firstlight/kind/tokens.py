@@ -1,4 +1,4 @@
-"""Choice of the tokens in the figure of the embeddings, and their groups, which determine the colours."""
+"""Choice of the tokens in the figure of the embeddings, and their groups, which determine the colors."""
 
 import tomllib
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens
         alphabet = BYTES if is_of_bytes else sum(len(word.removeprefix(CONTINUATION)) == 1 for word in words)
         ids = list(range(len(marks) + alphabet, len(words)))[:MOST_TOKENS] or list(range(len(marks), len(words)))
         groups = [_group_of_piece(words[i], is_of_bytes=is_of_bytes) for i in ids]
-        group_names = ["begins a word", "capitalised", "inside a word", "other signs"]
+        group_names = ["begins a word", "capitalized", "inside a word", "other signs"]
         return DrawnTokens(ids, [readable(i) for i in ids], groups, group_names)
     opinions = [i for i, word in enumerate(words) if word in POSITIVE | NEGATIVE][: MOST_TOKENS // 3]
     others = [i for i in range(len(marks), len(words)) if words[i] not in POSITIVE | NEGATIVE]
