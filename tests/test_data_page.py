@@ -52,5 +52,4 @@ def files(scripts: Scripts) -> Path:
 def test_a_command_of_the_page_trains(command: str, files: Path, scripts: Scripts) -> None:
     pytest.importorskip("openpyxl")
     arguments = [argument for argument in shlex.split(command) if not argument.startswith("init_from=")]
-    done = scripts.run("train", *arguments, *QUICK)
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("train", *arguments, *QUICK)

@@ -77,11 +77,22 @@ class Scripts:
                     log.setLevel(level)  # the next test must not see a changed level
                     for handler in set(log.handlers) - set(handlers):
                         log.removeHandler(handler)
-                        with contextlib.suppress(
-                            OSError
-                        ):  # a full disk, which Python's own end of a process ignores too
+                        with contextlib.suppress(OSError):  # a full disk, which Python ignores too at its end
                             handler.close()
         return Done(code, out.getvalue(), err.getvalue())
+
+    def succeed(self, name: str, *arguments: str) -> Done:
+        """Run a script, which succeeds."""
+        done = self.run(name, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def refuse(self, name: str, *arguments: str) -> str:
+        """Run a script, which ends with exit code 2 and one line. Return the line."""
+        done = self.run(name, *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith("error: ")
+        return done.stderr
 
     def start(
         self,
@@ -157,8 +168,7 @@ class Scripts:
 
     def train(self, *arguments: str) -> Path:
         """Train to the end, and return the run folder."""
-        done = self.run("train", *arguments)
-        assert done.returncode == 0, done.stderr
+        self.succeed("train", *arguments)
         return self.newest_run()
 
     def newest_run(self) -> Path:

@@ -77,8 +77,7 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     scripts, run = home
     new = rows(7, seed=2)
     write_rows(scripts.folder / "new.csv", [dict(reversed(row.items())) for row in new])
-    done = scripts.run("predict", str(run), "--input", "new.csv", "--output", "out.csv")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("predict", str(run), "--input", "new.csv", "--output", "out.csv")
     with (scripts.folder / "out.csv").open(newline="") as file:
         labels = [line["label"] for line in csv.DictReader(file)]
     columns = ("who", "where", "first", "second", "third")
@@ -92,8 +91,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
     others = [{names.get(name, name): value for name, value in row.items()} for row in rows(11, seed=3)]
     write_lines(scripts.folder / "other.jsonl", [row | {"right": int(str(row["right"])) + 1} for row in others])
     asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.text-column", "q,r"]
-    done = scripts.run(*asked, "--data.choice-columns", "a,b,c", "--data.lowest-label", "1")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed(*asked, "--data.choice-columns", "a,b,c", "--data.lowest-label", "1")
     (table,) = (run / "evaluate").glob("other-*/predictions.csv")
     with table.open(newline="") as file:
         found = list(csv.DictReader(file))
@@ -112,9 +110,8 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
 def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(home, monkeypatch) -> None:
     scripts, run = home
     for name in ("attention", "attributions"):
-        done = scripts.run("explore", str(run), "--figures", name)
-        assert done.returncode == 2
-        assert f"--figures {name} does not apply to this run, a classifier (transformer); choose from" in done.stderr
+        error = scripts.refuse("explore", str(run), "--figures", name)
+        assert f"--figures {name} does not apply to this run, a classifier (transformer); choose from" in error
     monkeypatch.chdir(scripts.folder)
     loaded = firstlight.load(run)
     subject = Subject(loaded.config, loaded)

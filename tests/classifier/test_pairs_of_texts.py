@@ -79,8 +79,7 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     rows = snli_rows(7, seed=2)
     columns = [{"sentence2": row["sentence2"], "id": row["pairID"], "sentence1": row["sentence1"]} for row in rows]
     write_rows(scripts.folder / "new.csv", [row | {"other": row["sentence2"]} for row in columns])
-    done = scripts.run("predict", str(run), "--input", "new.csv", "--output", "out.csv")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("predict", str(run), "--input", "new.csv", "--output", "out.csv")
     with (scripts.folder / "out.csv").open(newline="") as file:
         labels = [line["label"] for line in csv.DictReader(file)]
     loaded = firstlight.load(run)

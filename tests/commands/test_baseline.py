@@ -25,8 +25,7 @@ from tests_support import Scripts
 
 def measured(scripts: Scripts, *arguments: str) -> tuple[Path, dict]:
     """Return the folder and the record of a baseline."""
-    done = scripts.run("baseline", *arguments)
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("baseline", *arguments)
     files = (scripts.folder / "logs").glob("*/baseline/*/metrics.json")
     newest = max(files, key=lambda file: file.stat().st_mtime_ns)
     return newest.parent, json.loads(newest.read_text())
@@ -168,8 +167,7 @@ def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
 def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return the baseline of generated names, and its output."""
     scripts = Scripts(tmp_path_factory.mktemp("names"))
-    done = scripts.run("baseline", "--task", "names", "--data.source", "sample")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("baseline", "--task", "names", "--data.source", "sample")
     [folder] = (scripts.folder / "logs" / "names" / "baseline").iterdir()
     return folder, done.stdout
 
@@ -234,9 +232,8 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
 
 def test_a_bad_row_is_named_and_the_record_says_that_it_failed(scripts: Scripts) -> None:
     (scripts.folder / "mine.csv").write_text("text,label\ngood,4\nbad,0\ngreat,5\n")
-    done = scripts.run("baseline", "--task", "stars", "--data.path", "mine.csv")
-    assert done.returncode == 2
-    assert "mine.csv:4: label 5 is outside 0 to 4; set --data.lowest-label 1 if" in done.stderr
+    error = scripts.refuse("baseline", "--task", "stars", "--data.path", "mine.csv")
+    assert "mine.csv:4: label 5 is outside 0 to 4; set --data.lowest-label 1 if" in error
     [file] = (scripts.folder / "logs").glob("stars/baseline/*/metrics.json")
     record = json.loads(file.read_text())
     assert record["status"] == "failed"
@@ -246,9 +243,8 @@ def test_a_bad_row_is_named_and_the_record_says_that_it_failed(scripts: Scripts)
 def test_texts_without_a_word_are_a_mistake_of_the_data(scripts: Scripts) -> None:
     lines = [f"{mark},{number % 2}" for number, mark in enumerate("!?" * 20)]
     (scripts.folder / "mine.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
-    done = scripts.run("baseline", "--task", "reviews", "--data.path", "mine.csv")
-    assert done.returncode == 2
-    assert "the training texts have no words; check --data.text-column" in done.stderr
+    error = scripts.refuse("baseline", "--task", "reviews", "--data.path", "mine.csv")
+    assert "the training texts have no words; check --data.text-column" in error
 
 
 def test_an_interrupted_baseline_says_so(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:

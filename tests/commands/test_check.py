@@ -43,15 +43,13 @@ def test_check_has_a_line_for_each_check_and_fails_with_code_1(tmp_path, capsys,
 
 
 def test_the_doctor_names_the_change_that_helps_and_writes_no_run(scripts: Scripts) -> None:
-    done = scripts.run("train", "--doctor", *QUICK, "optimizer.lr=1e-4", "trainer.max_steps=400")
-    assert done.returncode == 0
+    done = scripts.succeed("train", "--doctor", *QUICK, "optimizer.lr=1e-4", "trainer.max_steps=400")
     assert "learning rate × 50, the default helps most" in done.stdout
     assert len(re.findall(r"val/loss \d+\.\d{4} after 50 steps", done.stdout)) == 5
     assert re.search(r"^ok +memorizing .* of AdamW with a rate of 0.003", done.stdout, re.MULTILINE)
     assert re.search(r"^ok +length +400 steps, of which 40 are the warm-up", done.stdout, re.MULTILINE)
     assert not (scripts.folder / "logs" / "names").exists()
-    several = scripts.run("train", "--doctor", "-m", *QUICK)
-    assert (several.returncode, several.stderr.count("\n")) == (2, 1)
+    scripts.refuse("train", "--doctor", "-m", *QUICK)
 
 
 def test_the_doctor_of_few_texts_names_their_number_and_a_search_without_success_a_page() -> None:

@@ -34,8 +34,7 @@ Panel = dict[str, Any]
 def workspace(tmp_path_factory) -> dict[str, Any]:
     """What `python src/dashboard.py` writes."""
     scripts = Scripts(tmp_path_factory.mktemp("dashboard"))
-    done = scripts.run("dashboard")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("dashboard")
     written = json.loads((scripts.folder / "logs" / "dashboard.json").read_text(encoding="utf-8"))
     said = f"wrote logs/dashboard.json: {len(TASKS_OF)} sections, {len(list(panels_of(written)))} panels"
     assert done.stdout.splitlines() == [said, "to send it to W&B, add --push"]
@@ -201,8 +200,7 @@ def server(monkeypatch) -> Server:
 
 
 def test_what_is_pushed_is_what_is_written(scripts: Scripts, server: Server) -> None:
-    done = scripts.run("dashboard", "--push", "--project", "mine")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("dashboard", "--push", "--project", "mine")
     (sent,) = server.sent
     written = json.loads((scripts.folder / "logs" / "dashboard.json").read_text())
     assert json.loads(sent["spec"]) == written["spec"]

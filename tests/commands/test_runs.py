@@ -85,8 +85,7 @@ def test_a_list_without_a_run_is_one_line(home: Path) -> None:
 def test_open_shows_the_report_or_says_that_no_browser_was_found(has_browser, home, monkeypatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), has_browser)[1])
-    done = Scripts(home).run("report", "--open")
-    assert done.returncode == 0
+    done = Scripts(home).succeed("report", "--open")
     assert opened == [(home / "logs" / "report.html").as_uri()]
     note = "note: --open: no browser found; open logs/report.html yourself"
     assert (note in done.stderr.splitlines()) is not has_browser

@@ -55,9 +55,6 @@ def test_a_bomb_ends_neither_explore_nor_the_report(scripts: Scripts) -> None:
         (folder / ".hydra" / "hydra.yaml").write_text("[" * 100_000)
     for content in (BOMB, "model: {pooling: mean}\ndata: {labels: stars}\n"):
         (scripts.folder / "two" / "config.yaml").write_text(content)
-        done = scripts.run("explore", "two")
-        assert done.returncode == 2
-        assert "config.yaml is missing or broken" in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert "config.yaml is missing or broken" in scripts.refuse("explore", "two")
     (scripts.folder / "two" / "config.yaml").write_text(BOMB)
     assert [run.keys.get("optimizer.lr") for run in gather(scripts.folder)] == [0.1, None]

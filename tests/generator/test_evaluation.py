@@ -29,8 +29,7 @@ class Home:
     def evaluate(self, kind: str, *arguments: str) -> tuple[dict[str, Any], Done]:
         """Evaluate a run successfully, and return its metrics.json and the finished process."""
         shutil.rmtree(self.runs[kind] / "evaluate", ignore_errors=True)
-        done = self.scripts.run("evaluate", str(self.runs[kind]), *arguments)
-        assert done.returncode == 0, done.stderr
+        done = self.scripts.succeed("evaluate", str(self.runs[kind]), *arguments)
         (file,) = (self.runs[kind] / "evaluate").glob("*/metrics.json")
         return json.loads(file.read_text(encoding="utf-8")), done
 

@@ -33,8 +33,7 @@ def write(runs: Path, scripts: Scripts) -> Callable[..., str]:
     """Return a function that runs the script successfully and returns its output."""
 
     def written(kind: str, *arguments: str) -> str:
-        done = scripts.run("generate", str(runs / kind), *arguments)
-        assert done.returncode == 0, done.stderr
+        done = scripts.succeed("generate", str(runs / kind), *arguments)
         return done.stdout
 
     return written
@@ -187,8 +186,7 @@ def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(kind, prompt, not
     run = tmp_path / "run"
     shutil.copytree(runs / kind, run)
     (run / "training_documents.txt").unlink(missing_ok=True)
-    done = scripts.run("generate", str(run), "--prompt", prompt, "--tokens", "23", "--seed", "3")
-    assert done.returncode == 0
+    done = scripts.succeed("generate", str(run), "--prompt", prompt, "--tokens", "23", "--seed", "3")
     assert done.stderr == f"note: {note}\n"
     text = firstlight.load(run).generate(prompt, tokens=23, seed=3)
     assert done.stdout == text + "\n"
@@ -202,8 +200,7 @@ def test_what_the_metadata_says_of_the_data_is_said_too(runs: Path, scripts: Scr
         metadata["config"]["data"]["preparation"] = "plays"
 
     run = with_metadata(runs / "text", tmp_path / "run", of_plays_of_the_sample)
-    done = scripts.run("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
-    assert done.returncode == 0
+    done = scripts.succeed("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
     assert "note: the prompt was prepared like the plays: 'ka lo...'\n" in done.stderr
     assert "note: this run was trained on a GENERATED SAMPLE, not on real data\n" in done.stderr
     assert done.stdout.startswith("ka lo...")

@@ -60,17 +60,7 @@ def drawn(run: Path) -> list[str]:
 
 def explored(scripts: Scripts, *arguments: str) -> str:
     """Run the script successfully, and return its standard error."""
-    done = scripts.run("explore", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-def refused(scripts: Scripts, *arguments: str) -> str:
-    """Return the one line of the script's error."""
-    done = scripts.run("explore", *arguments)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1, done.stderr
+    done = scripts.succeed("explore", *arguments)
     return done.stderr
 
 
@@ -198,17 +188,18 @@ def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp
     arguments = (str(own), "--data.path", str(tmp_path / "two.csv"))
     doubt = scripts.run("evaluate", *arguments).stderr.removeprefix("error: ")
     assert doubt.startswith(str(tmp_path / "two.csv"))
-    assert refused(scripts, *arguments, "--figures", "confusion_matrix") == f"error: nothing can be drawn: {doubt}"
+    error = scripts.refuse("explore", *arguments, "--figures", "confusion_matrix")
+    assert error == f"error: nothing can be drawn: {doubt}"
 
 
 def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
-    assert "--text is empty; write a text, or omit the option" in refused(scripts, str(own), "--text", " ")
+    assert "--text is empty; write a text, or omit the option" in scripts.refuse("explore", str(own), "--text", " ")
     lose_data(own, reviews_folder)
-    assert "nothing can be drawn: " in refused(scripts, str(own), "--figures", "lengths")
+    assert "nothing can be drawn: " in scripts.refuse("explore", str(own), "--figures", "lengths")
     (own / "history.jsonl").write_text('{"step": 1, "epoch": 0, "seconds": 1.0, "val/speed": 2.0}\n')
-    assert "history.jsonl contains no loss" in refused(scripts, str(own), "--figures", "curves")
+    assert "history.jsonl contains no loss" in scripts.refuse("explore", str(own), "--figures", "curves")
     (own / "history.jsonl").unlink()
-    assert "history.jsonl is missing" in refused(scripts, str(own), "--figures", "curves")
+    assert "history.jsonl is missing" in scripts.refuse("explore", str(own), "--figures", "curves")
 
 
 def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_folder: Path) -> None:
@@ -220,9 +211,9 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
 
 def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:
     (own / "config.yaml").write_text("data: {path: a}\n")
-    assert "is a baseline of `python src/baseline.py`, which has no network" in refused(scripts, str(own))
+    assert "is a baseline of `python src/baseline.py`, which has no network" in scripts.refuse("explore", str(own))
     (own / "config.yaml").unlink()
-    assert "config.yaml is missing or broken" in refused(scripts, str(own))
+    assert "config.yaml is missing or broken" in scripts.refuse("explore", str(own))
 
 
 def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Trained) -> None:

@@ -31,8 +31,7 @@ def runs(trained: Trained) -> dict[str, Path]:
 
 
 def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
-    done = scripts.run("predict", str(trained("sentiment")), "--text", "It's great, (really)! 5/5: café", "Bad")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("predict", str(trained("sentiment")), "--text", "It's great, (really)! 5/5: café", "Bad")
     line = r"(negative|positive) +\(negative 0\.\d+ +positive 0\.\d+\)"
     assert re.fullmatch(f"{line}\n{line}", done.stdout.strip()), done.stdout
 
@@ -68,8 +67,7 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
     else:
         write_rows(source, [{"text": text, "label": 3} for text in texts])
-    done = scripts.run("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
     rows = list(csv.DictReader(target.open(encoding="utf-8")))
     assert [row["text"] for row in rows] == texts
     assert {row["label"] for row in rows} <= {"negative", "positive"}
@@ -82,8 +80,7 @@ def test_predict_reads_the_lines_of_standard_input(trained, scripts, monkeypatch
     (scripts.folder / "lines.txt").write_text(lines, encoding="utf-8")
     expected = scripts.run("predict", str(trained("sentiment")), "--input", "lines.txt").stdout
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode()), encoding="ascii"))
-    done = scripts.run("predict", str(trained("sentiment")), "--input", "-")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("predict", str(trained("sentiment")), "--input", "-")
     assert done.stdout == expected
     assert "süß" in done.stdout
     (scripts.folder / "lines.txt").write_text(lines, encoding="cp1252")
@@ -119,9 +116,8 @@ def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(argument
 def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:
     source = scripts.folder / "in.jsonl"
     source.write_text('{"text": "good"}\n{"text": \n', encoding="utf-8")
-    done = scripts.run("predict", str(trained("sentiment")), "--input", "in.jsonl", "--output", "out.csv")
-    assert done.returncode == 2
-    assert "in.jsonl:2" in done.stderr
+    error = scripts.refuse("predict", str(trained("sentiment")), "--input", "in.jsonl", "--output", "out.csv")
+    assert "in.jsonl:2" in error
     assert [path.name for path in scripts.folder.iterdir()] == ["in.jsonl"]
 
 
@@ -164,11 +160,9 @@ def test_other_data_can_be_evaluated_and_rows_of_the_training_are_counted(runs, 
     write_rows(scripts.folder / "mine.csv", [{"body": row["text"], "score": row["label"] + 1} for row in reviews])
     columns = ["--data.text-column", "body", "--data.label-column", "score"]
     run = str(runs["stars"])
-    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
-    assert done.returncode == 2
-    assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in done.stderr
-    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
-    assert done.returncode == 0, done.stderr
+    error = scripts.refuse("evaluate", run, "--data.path", "mine.csv", *columns)
+    assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in error
+    scripts.succeed("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
     assert json.loads(next((Path(run) / "evaluate").glob("mine-*-test/metrics.json")).read_text())["rows"] == 20
     assert caplog.messages[0] == "mine.csv: the run was trained on 5 of these 20 test texts"
     assert scripts.run("evaluate", run, "--split", "train").returncode == 0
@@ -179,21 +173,17 @@ def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(runs,
     run = tmp_copy(runs["sentiment"], scripts.folder)
     (scripts.folder / "mine.csv").write_text("text,label\nbad,1\ngood,2\n")
     asked = ["evaluate", str(run), "--data.path", "mine.csv"]
-    done = scripts.run(*asked)
-    assert done.returncode == 2
-    assert "lowest" in done.stderr
+    assert "lowest" in scripts.refuse(*asked)
     assert not (run / "evaluate").exists()
     for option, value, line in (
         ("lowest-label", "1", "labels 1, 2 → negative, positive"),
         ("labels", "stars", "labels 1 → negative (2 left out)"),
     ):
-        done = scripts.run(*asked, f"--data.{option}", value)
-        assert done.returncode == 0, done.stderr
+        done = scripts.succeed(*asked, f"--data.{option}", value)
         assert line in done.stdout
     assert "mine.csv, test split: no row is positive" in caplog.text
-    done = scripts.run("evaluate", str(runs["stars"]), "--data.path", "mine.csv", "--data.labels", "classes")
-    assert done.returncode == 2
-    assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
+    error = scripts.refuse("evaluate", str(runs["stars"]), "--data.path", "mine.csv", "--data.labels", "classes")
+    assert "--data.labels classes: the run predicts stars; leave it out" in error
 
 
 def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
@@ -223,9 +213,6 @@ def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path
     own.mkdir(parents=True)
     for split in ("train", "validation", "test"):
         (own / f"{split}.jsonl").write_text('{"text": "good", "label": 4}\n{"text": "bad", "label": 0}\n')
-    done = scripts.run("evaluate", str(run))
-    assert done.returncode == 2
-    assert "the run was trained on other data than data/amazon_reviews" in done.stderr
-    done = scripts.run("evaluate", str(run), "--data.source", "sample", "--split", "validation")
-    assert done.returncode == 0, done.stderr
+    assert "the run was trained on other data than data/amazon_reviews" in scripts.refuse("evaluate", str(run))
+    done = scripts.succeed("evaluate", str(run), "--data.source", "sample", "--split", "validation")
     assert "generated sample" in done.stdout

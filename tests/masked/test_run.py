@@ -65,9 +65,7 @@ def test_a_text_without_a_mask_and_the_options_of_others_are_one_line(run: Path,
         (f"evaluate {run} --context-length 4", "error: --context-length does not apply to"),
         (f"generate {run}", f"error: {run}: {run} is a masked language model; use"),
     ):
-        done = scripts.run(*command.split())
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert done.stderr.startswith(expected)
+        assert scripts.refuse(*command.split()).startswith(expected)
 
 
 def test_evaluate_measures_what_the_training_measured(run: Path, scripts: Scripts) -> None:
@@ -81,8 +79,7 @@ def test_evaluate_measures_what_the_training_measured(run: Path, scripts: Script
 
 @pytest.mark.slow  # 1 s; tests/figures draws them, and test_explore.py those of other runs
 def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
-    done = scripts.run("explore", str(run), "--figures", "fillings", "attention")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("explore", str(run), "--figures", "fillings", "attention")
     assert {"fillings.png", "attention.png"} <= {path.name for path in (run / "figures").iterdir()}
 
 
@@ -98,8 +95,7 @@ def test_the_panel_answers(loaded: Any) -> None:
 
 
 def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Path) -> None:
-    done = scripts.run("baseline", "--task", "masked_reviews", "--data.path", str(reviews_folder))
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("baseline", "--task", "masked_reviews", "--data.path", str(reviews_folder))
     (folder,) = scripts.folder.glob("logs/masked_reviews/baseline/*")
     record = json.loads((folder / "metrics.json").read_text())
     assert record["chosen"] == {"neighbors": 2}

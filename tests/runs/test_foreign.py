@@ -134,10 +134,8 @@ WHERE = [
 def test_a_strangers_run_starts_no_code(line: str, canary: Path, scripts: Scripts) -> None:
     folder = run_folder(scripts.folder / "theirs", "task=sentiment", "data.source=sample", line)
     before = set(scripts.folder.rglob("*"))
-    done = scripts.run("train", f"resume={folder.path}", "trainer.max_steps=1")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.rstrip().endswith(f"type it again: {shlex.quote(line)}")
+    error = scripts.refuse("train", f"resume={folder.path}", "trainer.max_steps=1")
+    assert error.rstrip().endswith(f"type it again: {shlex.quote(line)}")
     assert set(scripts.folder.rglob("*")) == before
     assert (scripts.folder / "kept.txt").read_text() == "kept"
     assert not any(name.startswith("evil") for name in sys.modules)
@@ -200,10 +198,7 @@ def test_a_link_out_of_the_run_is_refused_before_anything_is_written(scripts: Sc
     (logs / "debug-core.log").symlink_to(kept)  # as W&B does
     refuse_links(folder.path)
     (folder.path / "train.log").symlink_to(kept)
-    done = scripts.run("train", f"resume={folder.path}")
-    assert done.returncode == 2
-    assert "train.log is a link to" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert "train.log is a link to" in scripts.refuse("train", f"resume={folder.path}")
     assert kept.read_text() == "kept"
 
 
@@ -246,9 +241,7 @@ def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(sc
     run = scripts.train("task=sentiment", *tiny_training, "logger=none", "test=false", "trainer.max_steps=2", own)
     command = shlex.split(resume_command(RunFolder(run)))
     assert command[-1] == own
-    done = scripts.run("train", command[-2], "trainer.max_steps=3")
-    assert done.returncode == 2
-    assert f"callbacks.mine._target_={module}.Mine names code" in done.stderr
-    done = scripts.run("train", *command[-2:], "trainer.max_steps=3")
-    assert done.returncode == 0, done.stderr
+    error = scripts.refuse("train", command[-2], "trainer.max_steps=3")
+    assert f"callbacks.mine._target_={module}.Mine names code" in error
+    done = scripts.succeed("train", *command[-2:], "trainer.max_steps=3")
     assert "mine at step 3" in done.stdout

@@ -56,8 +56,7 @@ def test_a_job_that_was_interrupted_is_resumed_as_one_run(climbed: tuple[Done, P
     shutil.copytree(climbed[1] / job.name, job)
     record = json.loads((job / "metrics.json").read_text())
     (job / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
-    done = Scripts(tmp_path).run("train", f"resume={job}", "trainer.max_epochs=2")
-    assert done.returncode == 0, done.stderr
+    Scripts(tmp_path).succeed("train", f"resume={job}", "trainer.max_epochs=2")
     again = json.loads((job / "metrics.json").read_text())
     assert (again["status"], again["steps"]) == ("finished", 2 * record["steps"])
     assert not (tmp_path / "logs" / "sweeps").exists()

@@ -30,8 +30,7 @@ def test_a_sweep_over_widths_measures_every_logged_step_and_draws_them(scripts: 
     text.write_text(some_text(3_000), encoding="utf-8")
     quick = ["trainer.max_steps=3", "trainer.log_every_n_steps=2", "data.batch_size=4", "context_length=16"]
     quick += ["model.num_layers=1", "model.dim=8,16", "model.base_dim=8", "model.parametrization=mup"]
-    done = scripts.run("train", "experiment=scaling/coordinate_check", "task=text", f"data.path={text}", *quick)
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("train", "experiment=scaling/coordinate_check", "task=text", f"data.path={text}", *quick)
     folder = scripts.folder / "logs" / "sweeps" / "coordinate_check"
     assert (folder / "coordinate_check.png").stat().st_size > 10_000
     assert str(folder.relative_to(scripts.folder) / "coordinate_check.png") in done.stdout

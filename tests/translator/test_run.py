@@ -213,8 +213,7 @@ def test_a_file_is_translated_row_by_row_and_keeps_its_columns(translator: Train
     texts = [*VALIDATION[:7], "", 'A "quoted", ünknown\nword!']
     rows = [{"id": f"{i}", "text": text, "translation": f"old {i}"} for i, text in enumerate(texts)]
     write_rows(scripts.folder / "in.csv", rows)
-    done = scripts.run("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
     found = rows_of(scripts.folder / "out.csv")
     assert [*found[0]] == ["id", "text", "given_translation", "translation"]
     expected = list(translator.load().translate_many(texts))
@@ -233,8 +232,7 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
         ({"length_penalty": 0.0}, ["--length-penalty", "0"]),
     ]:
         command = ["--input", "in.jsonl", "--text-column", "body", "--output", "out.csv", *arguments]
-        done = scripts.run("predict", str(translator.run), *command)
-        assert done.returncode == 0, done.stderr
+        scripts.succeed("predict", str(translator.run), *command)
         seen.append([row["translation"] for row in rows_of(scripts.folder / "out.csv")])
         assert seen[-1] == list(loaded.translate_many(VALIDATION, **options))
     assert len({tuple(translations) for translations in seen}) == 3
@@ -243,8 +241,7 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
 def test_a_pair_beyond_the_context_does_not_end_an_evaluation(translator, scripts, caplog) -> None:
     pairs = [{"en": TEXT, "de": "das"}, {"en": TEXT, "de": TOO_LONG}, {"en": TOO_LONG, "de": "das"}]
     write_rows(scripts.folder / "long.csv", pairs)
-    done = scripts.run("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
     assert "2 of 3 texts are longer than the context of 31 tokens and were cut" in caplog.messages
     [folder] = (translator.run / "evaluate").glob("long-*-test-beam1")
     record = json.loads((folder / "metrics.json").read_text())
@@ -271,8 +268,7 @@ def test_a_mistake_in_predict_is_one_line(arguments, message, translator, script
 @EITHER
 def test_an_evaluation_repeats_the_numbers_of_the_run(any_translator: Trained, scripts: Scripts) -> None:
     expected = any_translator.record()["metrics"]
-    done = scripts.run("evaluate", str(any_translator.run), "--split", "validation")
-    assert done.returncode == 0, done.stderr
+    done = scripts.succeed("evaluate", str(any_translator.run), "--split", "validation")
     folder = any_translator.run / "evaluate" / "validation"
     record = json.loads((folder / "metrics.json").read_text())
     found = {name.replace("validation/", "val/"): value for name, value in record["metrics"].items()}
@@ -297,8 +293,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
     columns = ["--data.source-column", "from", "--data.target-column", "to"]
     records = []
     for name, arguments in {"mine": [], "rows.csv": columns}.items():
-        done = scripts.run("evaluate", str(translator.run), "--data.path", name, "--beam-size", "2", *arguments)
-        assert done.returncode == 0, done.stderr
+        scripts.succeed("evaluate", str(translator.run), "--data.path", name, "--beam-size", "2", *arguments)
         [folder] = (translator.run / "evaluate").glob(f"{Path(name).stem}-*-test-beam2")
         records.append(json.loads((folder / "metrics.json").read_text()))
         rows = rows_of(folder / "translations.csv")
@@ -333,6 +328,5 @@ def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tm
     pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
     path = tmp_path / "pairs.csv"
     write_rows(path, pairs)
-    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "curves")
-    assert done.returncode == 0, done.stderr
+    scripts.succeed("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "curves")
     assert {"pair_lengths.png", "curves.png"} <= {file.name for file in (run / "figures").iterdir()}
