@@ -1,13 +1,17 @@
 """Hooks of the documentation's build (mkdocs.yml): pages outside docs/, links to them, public names and keys."""
 
+import os
 import posixpath
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from mkdocs.structure.files import File, Files
 
 from key_reference import key_reference
+from lesson_notebooks import lessons_with_cells, notebook_of, page_of_notebook
 from lesson_pages import lessons_with_pages, page_of_lesson
 
 ROOT = Path(__file__).parents[1]
@@ -17,26 +21,34 @@ KEYS = "<!-- the keys -->"  # in keys.md
 LOOK = ("look.css", "logo.svg")  # of the pages that firstlight writes
 COMMANDS = "<!-- the three commands -->"  # in index.md; README has them
 OF_README = re.compile(r"^## Three commands\n(```\n.*?^```)", re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^```\n(.*?^```)$", re.MULTILINE | re.DOTALL)  # without a language
+FENCE = re.compile(r"^```([^\n]*)\n(.*?^```)$", re.MULTILINE | re.DOTALL)  # its language and its text
 COMMAND = re.compile(r"(?:# .*\n|[A-Z_]+=\S+ )*(?:python|make|pip|firstlight|source|export|git|ray|wandb|docker)\b")
 PACKAGE = re.compile(r"^::: firstlight\.(\w+)$", re.MULTILINE)
 PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are in the repository, but not in docs/, and the exported pages of the lessons."""
+    """Add the pages that are in the repository, but not in docs/, and the notebooks and pages that lessons make."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
     for name in LOOK:
         files.append(File.generated(config, f"assets/{name}", abs_src_path=str(ROOT / "src/firstlight/lab" / name)))
-    for lesson in lessons_with_pages():
-        page = page_of_lesson(lesson)
-        files.append(File.generated(config, f"lessons/{page.name}", abs_src_path=str(page)))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each lesson is a process
+        notebooks = pool.map(notebook_of, lessons_with_cells())
+        pages = pool.map(page_of_lesson, lessons_with_pages())
+        for lesson, notebook in zip(lessons_with_cells(), notebooks, strict=True):
+            written = nbformat.writes(notebook).replace(".md)", ".html)")  # links to pages of the site
+            files.append(File.generated(config, f"lessons/{lesson.stem}.ipynb", content=written))
+        for page in pages:
+            files.append(File.generated(config, f"lessons/{page.name}", abs_src_path=str(page)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return a page with public names, keys, commands of README, languages of code, and links of the site filled in."""
+    """Return a page with public names, keys, outputs of lessons, languages of code, and links of the site filled in."""
+    lesson = ROOT / "docs" / page.file.src_uri
+    if lesson in lessons_with_cells():
+        markdown = page_of_notebook(notebook_of(lesson), f"{lesson.stem}.ipynb")
     if COMMANDS in markdown:
         (commands,) = OF_README.findall((ROOT / "README.md").read_text(encoding="utf-8"))
         markdown = markdown.replace(COMMANDS, commands)
@@ -48,11 +60,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def with_language(block: re.Match[str]) -> str:
-    """Return a block of code with its language: a session on a terminal, a command, or a text.
+    """Return a block of code without a language with one: a session on a terminal, a command, or a text.
 
     Lines of the class `boxed` are so close that the lines of a table touch.
     """
-    text = block[1]
+    if block[1]:
+        return block[0]
+    text = block[2]
     language = "console" if re.search(r"^\$ ", text, re.MULTILINE) else "bash" if COMMAND.match(text) else "text"
     return f"``` {{ .{language} {'.boxed' if '│' in text else ''} }}\n{text}"
 

@@ -1,34 +1,59 @@
-"""All cells of the lessons in docs/lessons run in order on generated data."""
+"""The lessons in docs/lessons are notebooks: all cells run in order on generated data, and their outputs are shown."""
 
 import ast
 import importlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
-from tests_support import ROOT, environment
+from lesson_notebooks import CELL, lessons_with_cells, notebook_of, page_of_notebook
+from tests_support import ROOT
 
-LESSONS = sorted((ROOT / "docs/lessons").glob("[1-9]-*.md"))
-CELL = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LESSONS = lessons_with_cells()
+LESSON = """# A lesson
+
+It begins.
+
+```python
+%matplotlib inline
+from matplotlib.figure import Figure
+
+print("seen")
+figure = Figure(figsize=(1, 1))
+figure.subplots()
+figure
+```
+
+<details class="question" markdown="1">
+<summary>How much?</summary>
+
+```python
+6 * 7
+```
+
+</details>
+
+It ends.
+"""
 
 
 def code_of(lesson: Path) -> str:
-    """All cells as one program, each at the line of the page where it stands."""
+    """Return all cells as one program, each at the line of the page where it stands."""
     page = lesson.read_text(encoding="utf-8")
     lines = [""] * page.count("\n")
     for cell in CELL.finditer(page):
         first = page[: cell.start(1)].count("\n")
-        written = cell[1].splitlines()
+        written = cell[1].replace("%matplotlib inline", "").splitlines()
         lines[first : first + len(written)] = written
     return "\n".join(lines) + "\n"
 
 
 def test_there_is_a_lesson_for_each_of_the_five_posts_and_the_list_names_them() -> None:
     assert [lesson.name[0] for lesson in LESSONS] == list("12345")
-    listed = re.findall(r"\]\(([^)]+)\)", (ROOT / "docs/lessons/README.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"\]\(([^)]+\.md)\)", (ROOT / "docs/lessons/README.md").read_text(encoding="utf-8"))
     assert listed[:5] == [lesson.name for lesson in LESSONS]
     assert sorted(listed[5:]) == sorted(lesson.name for lesson in (ROOT / "docs/lessons").glob("inside-*.md"))
 
@@ -43,18 +68,43 @@ def test_a_lesson_is_valid_python_and_imports_public_names(lesson: Path) -> None
         assert exported in importlib.import_module(package).__all__, name
 
 
-@pytest.mark.slow  # half a minute of training each; the parts have tests of their own
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS[:3], ids=lambda path: path.stem)
+def test_a_lesson_has_a_plan_questions_and_solutions(lesson: Path) -> None:
+    page = lesson.read_text(encoding="utf-8")
+    assert "**You should know:**" in page
+    assert "| minutes | plan for 45 minutes | plan for 90 minutes |" in page
+    assert page.count("<summary>Question:") >= 3
+    exercises, solutions = page.split("\n## Exercises\n")[1].split("<summary>Solutions</summary>")
+    numbered = re.compile(r"^(\d)\. ", re.MULTILINE)
+    assert numbered.findall(solutions) == numbered.findall(exercises) == list("1234")
+
+
+def test_a_notebook_and_its_page_show_what_the_cells_print_and_draw(tmp_path: Path) -> None:
+    lesson = tmp_path / "0-lesson.md"
+    lesson.write_text(LESSON, encoding="utf-8")
+    notebook = notebook_of(lesson, tmp_path)
+    nbformat.validate(notebook)
+    assert [cell.cell_type for cell in notebook.cells] == ["markdown", "code", "markdown", "markdown"]
+    printed, drawn = notebook.cells[1].outputs
+    assert printed.text == "seen\n"
+    assert drawn.data["image/png"]
+    assert "42" in notebook.cells[2].source, "a hidden answer has its output"
+    page = page_of_notebook(notebook, "0-lesson.ipynb")
+    assert page.startswith("# A lesson\n\n[Download this page as a Jupyter notebook](0-lesson.ipynb)\n\nIt begins.")
+    assert re.search(r'seen\n```\n\n<img alt="[^"]+" src="data:image/png;base64,[\w+/=\s]+">\n\n<details', page)
+    assert notebook_of(lesson, tmp_path) == notebook, "a lesson that has not changed does not run again"
+    lesson.write_text(LESSON.replace("6 * 7", "6 / 0"), encoding="utf-8")
+    with pytest.raises(CellExecutionError, match="6 / 0"):
+        notebook_of(lesson, tmp_path)
+
+
+@pytest.mark.slow  # a minute or two of training each; the parts have tests of their own
+@pytest.mark.parametrize("lesson", LESSONS[:3], ids=lambda path: path.stem)
 def test_every_cell_of_a_lesson_runs(lesson: Path, tmp_path: Path) -> None:
-    program = tmp_path / f"{lesson.stem}.py"
-    program.write_text(code_of(lesson), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, program],
-        cwd=tmp_path,
-        env=environment() | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not re.search("srun|litlogger|GPU|TPU", done.stdout + done.stderr)
+    cells = [cell for cell in notebook_of(lesson, tmp_path).cells if cell.cell_type == "code"]
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [output.text for output in outputs if output.get("name") == "stderr"]
+    assert not re.search("srun|litlogger|GPU|TPU", "".join(output.get("text", "") for output in outputs))
+    silent = [cell.source for cell in cells if not cell.outputs]
+    assert len(silent) <= len(cells) / 3, silent
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 3
