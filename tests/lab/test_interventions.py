@@ -109,7 +109,7 @@ def test_the_film_has_a_frame_for_each_kept_checkpoint(names: Path, tmp_path: Pa
     assert re.findall(r'<input type="radio" name="film" id="step(\d+)"( checked)?>', page) == [
         ("0", ""), ("10", ""), ("20", " checked"),
     ]  # fmt: skip
-    assert re.findall(r'<img alt="([^"]+)"', page) == ["Step 0 of 20", "Step 10 of 20", "Step 20 of 20"]
+    assert re.findall(r'<img class="figure" alt="([^"]+)"', page) == ["Step 0 of 20", "Step 10 of 20", "Step 20 of 20"]
     assert "<script" not in page
     for path in (run / "checkpoints").glob("step_*"):
         path.unlink()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from PIL import Image
 
@@ -33,24 +33,13 @@ FRAME = 700  # milliseconds of a frame of the film
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
 
-class Shown(NamedTuple):
-    """Figure on the page. image: SVG without the title; is_sample: whether it shows generated data."""
-
-    name: str
-    group: str
-    title: str
-    caption: str
-    notes: list[str]
-    image: bytes
-    is_sample: bool
-
-
 @dataclass
 class Page:
     """Page with figures and captions, in a separate folder.
 
     is_sample: whether the data that is drawn is generated. is_trained_on_sample: whether that of the training was,
-    which the figures OF_TRAINING show. left_out: the figures that cannot be drawn, with the reasons.
+    which the figures OF_TRAINING show. shown: the group and the HTML of each figure. left_out: the figures that cannot
+    be drawn, with the reasons.
     """
 
     folder: Path
@@ -58,7 +47,7 @@ class Page:
     subtitle: str
     is_sample: bool
     is_trained_on_sample: bool = False
-    shown: list[Shown] = field(default_factory=list)
+    shown: dict[str, tuple[str, str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     film: str = ""  # the part of the page with the film
     _printed: dict[str, list[str]] = field(default_factory=dict)
@@ -72,7 +61,7 @@ class Page:
 
     def add(self, drawing: Drawing, drawn: Drawn) -> None:
         """Save a figure as PNG and SVG, and add it to the page. The page has its title as text."""
-        title = drawn.figure.get_suptitle() or _name(drawing.name)
+        title = escape(drawn.figure.get_suptitle() or _name(drawing.name))
         is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
         if is_sample:
             style.mark_sample(drawn.figure)
@@ -82,14 +71,20 @@ class Page:
             style.save(drawn.figure, self.folder / f"{drawing.name}.png")
             drawn.figure.set_layout_engine("none")  # saving the PNG has computed the layout, which is slow
             style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
-        drawn.figure.suptitle("")
-        drawn.figure.savefig(image := BytesIO(), format="svg", bbox_inches="tight")
+            drawn.figure.suptitle("")
+            drawn.figure.savefig(image := BytesIO(), format="svg", bbox_inches="tight")
         if any("missing from font" in str(warning.message) for warning in caught):
             notes.append("boxes are characters that are not in the font")
         for note in notes:
             self._printed.setdefault(note, []).append(drawing.name)
-        group = GROUPS[drawing.module.rpartition(".")[2]]
-        self.shown.append(Shown(drawing.name, group, title, drawing.caption, notes, image.getvalue(), is_sample))
+        badge = ' <span class="sample">Generated sample.</span>' if is_sample else ""
+        explained = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+        html = (
+            f'<figure id="{drawing.name}">\n<h3>{title}</h3>\n<a href="#{drawing.name}"><img class="figure" '
+            f'alt="{title}" src="data:image/svg+xml;base64,{base64.b64encode(image.getvalue()).decode()}"></a>\n'
+            f"<figcaption>{escape(drawing.caption)}{badge}{explained}</figcaption>\n</figure>"
+        )
+        self.shown[drawing.name] = GROUPS[drawing.module.rpartition(".")[2]], html
 
     def add_film(self, frames: Mapping[int, Drawn], caption: str) -> Path:
         """Save the film of a training as a GIF, add its frames to the page, and return the path of the GIF."""
@@ -128,15 +123,13 @@ class Page:
         parts = [f"<p>{escape(self.subtitle)}</p>"]
         if self.sample_note is not None:
             parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')
-        groups = {each.group: [shown for shown in self.shown if shown.group == each.group] for each in self.shown}
-        parts.append('<div class="page">\n<nav aria-label="figures">')
-        for group, figures in groups.items():
-            links = (f'<a href="#{shown.name}">{_name(shown.name)}</a>' for shown in figures)
-            parts.append(f"<p>{group}</p>{' '.join(links)}")
-        film = '<p>The film</p><a href="#film">Film</a>' if self.film else ""
-        parts.append(f"{film}</nav>\n<main>{self.film}")
-        for group, figures in groups.items():
-            parts += [f'<h2>{group}</h2>\n<div class="figures">', *map(_figure, figures), "</div>"]
+        links, figures = [], []
+        for group in dict.fromkeys(group for group, _ in self.shown.values()):
+            mine = {name: html for name, (its, html) in self.shown.items() if its == group}
+            links += [f"<p>{group}</p>", *(f'<a href="#{name}">{_name(name)}</a>' for name in mine)]
+            figures += [f'<h2>{group}</h2>\n<div class="figures">', *mine.values(), "</div>"]
+        links += ['<p>The film</p><a href="#film">Film</a>'] if self.film else []
+        parts += ['<div class="page">\n<nav aria-label="figures">', *links, f"</nav>\n<main>{self.film}", *figures]
         if self.left_out:
             reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out.items())
             parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
@@ -148,15 +141,3 @@ class Page:
 
 def _name(name: str) -> str:
     return name.replace("_", " ").capitalize()
-
-
-def _figure(shown: Shown) -> str:
-    image = base64.b64encode(shown.image).decode()
-    sample = ' <span class="sample">Generated sample.</span>' if shown.is_sample else ""
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown.notes)
-    title = escape(shown.title)
-    return (
-        f'<figure id="{shown.name}">\n<h3>{title}</h3>\n<a href="#{shown.name}">'
-        f'<img class="figure" alt="{title}" src="data:image/svg+xml;base64,{image}"></a>\n'
-        f"<figcaption>{escape(shown.caption)}{sample}{notes}</figcaption>\n</figure>"
-    )

@@ -34,10 +34,8 @@ const MOST_BARS = 10;
 const MOST_NUMBERS = 6; // of a vector, as text
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const colourOf = (name) => {
-  document.head.style.color = `var(--${name})`; // resolves light-dark()
-  return getComputedStyle(document.head).color;
-};
+// A colour of the style; the head resolves light-dark().
+const colourOf = (name) => getComputedStyle(Object.assign(document.head, { style: `color: var(--${name})` })).color;
 const canInspect = ({ num_choices: choices, options }) => !choices && !options.both_orders;
 const rounded = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : "masked");
 

@@ -44,10 +44,8 @@ const inOrder = (texts) => [...texts].sort((a, b) => (isNumber(a) && isNumber(b)
 const some = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 const falls = (metric) => report.falls[metric] === true;
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const colourOf = (name) => {
-  document.head.style.color = `var(--${name})`; // resolves light-dark()
-  return getComputedStyle(document.head).color;
-};
+// A colour of the style; the head resolves light-dark().
+const colourOf = (name) => getComputedStyle(Object.assign(document.head, { style: `color: var(--${name})` })).color;
 const visible = (colour) => (colour === BLACK ? colourOf("ink") : colour); // black on a dark page is white
 const isNarrow = () => innerWidth < NARROW;
 const better = (metric) => `${metric} (${falls(metric) ? "lower" : "higher"} is better)`;
@@ -340,7 +338,7 @@ function withLegend(names, titleLines = 1) {
 
 const config = { responsive: true, displaylogo: false, displayModeBar: isNarrow() ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d"], topojsonURL: "" };
 
-const scale = () => [[0, colourOf("pale")], [1, colourOf("for")]]; // the best is the darkest, on a dark page the brightest
+const scale = () => [[0, colourOf("line")], [1, colourOf("for")]]; // the best is the darkest, on a dark page the brightest
 
 function plot(id, traces, plotLayout, whenEmpty) {
   const place = byId(id);
@@ -486,31 +484,15 @@ function paretoFront(points, isFalling) {
 }
 
 function logAxis(values) {
-  // Returns a logarithmic axis with round ticks, since Plotly draws too few ticks within two powers of ten.
+  // Returns a logarithmic axis. Within less than one power of ten, its ticks are evenly spaced round numbers.
   if (values.some((value) => value <= 0)) return { type: "linear" };
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = Math.max(Math.log10(high / low) * 0.07, 0.02);
   const range = [Math.log10(low) - room, Math.log10(high) + room];
-  if (high / low > 100) return { type: "log", range, exponentformat: "SI", dtick: 1 };
-  const [from, to] = range.map((each) => 10 ** each);
-  const ticks = [];
-  const rough = (to - from) / 6;
+  const rough = (10 ** range[1] - 10 ** range[0]) / 6;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const multiples = high / low > 4 ? [1, 2, 3, 5, 7] : null;
-  if (multiples) {
-    for (let decade = 10 ** Math.floor(Math.log10(from)); decade <= to; decade *= 10) ticks.push(...multiples.map((each) => each * decade));
-  } else {
-    const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
-    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) ticks.push(tick);
-  }
-  const inside = ticks.filter((tick) => tick >= from && tick <= to).map((tick) => Number(tick.toPrecision(6)));
-  return { type: "log", range, tickvals: inside, ticktext: inside.map(compact) };
-}
-
-function compact(value) {
-  const units = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
-  const unit = units.find(([size]) => value >= size);
-  return unit ? `${Number((value / unit[0]).toPrecision(3))}${unit[1]}` : String(Number(value.toPrecision(4)));
+  const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
+  return { type: "log", range, exponentformat: "SI", tick0: 0, dtick: high / low > 100 ? 1 : high / low > 4 ? "D2" : `L${step}` };
 }
 
 function drawCost(id, runs, colours, title, xTitle, cost, textOf) {
