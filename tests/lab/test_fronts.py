@@ -1,6 +1,10 @@
 """A search with several objectives is reported by its Pareto front."""
 
+import math
+import operator
 from pathlib import Path
+
+import numpy as np
 
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import boards
@@ -29,6 +33,16 @@ def test_a_point_is_on_the_front_unless_another_one_is_nowhere_worse_and_somewhe
     assert on_front(points, [True, True]) == [True, True, False, True, False]
     assert on_front(points, [True, False]) == [False, False, False, False, True]
     assert on_front([(1, 1, 1), (1, 1, 2), (2, 0, 2)], [True, True, True]) == [True, False, True]
+
+
+def test_the_front_of_many_points_is_that_of_each_pair() -> None:
+    random = np.random.default_rng(5)
+    for count, goals in ((300, [True, False]), (300, [False, True, True]), (50, [True])):
+        points = random.integers(0, 30, (count, len(goals))).tolist()
+        lowered = [[value if low else -value for value, low in zip(point, goals, strict=True)] for point in points]
+        beaten = [any(other != point and all(map(operator.le, other, point)) for other in lowered) for point in lowered]
+        assert on_front(points, goals) == [not each for each in beaten]
+    assert on_front([(1, math.nan), (2, 5), (1, 5)], [True, True]) == [False, False, True]
 
 
 def test_the_front_has_the_finished_trials_that_no_other_one_beats() -> None:

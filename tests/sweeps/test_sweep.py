@@ -18,6 +18,7 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from firstlight.data import hub
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
@@ -164,6 +165,19 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     single = scripts.succeed("train", *tiny_training, "dry_run=true")
     assert f"{counts[0]:,}" in single.stdout
     assert not (scripts.folder / "logs" / "sentiment").exists()
+
+
+def test_the_warning_about_the_generated_sample_is_printed_once(
+    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mirror(dataset_id: str, cache_dir: Path) -> Path:
+        raise hub.UnreachableError("no route to host")
+
+    monkeypatch.setattr(hub, "mirror", mirror)
+    typed = ["task=sentiment", "data.name=nothing_here", "context_length=8,16", "dry_run=true"]
+    done = scripts.run("train", "-m", *typed)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("GENERATED SAMPLE instead") == 1
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from inspect import signature
-from operator import le
+from math import inf, isnan
+from operator import le, mul
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -162,6 +164,11 @@ class Front:
     def names(self) -> str:
         return " and ".join(self.objectives)
 
+    @cached_property
+    def is_best(self) -> dict[str, bool]:
+        """Whether each of the trials is on the front, by its folder."""
+        return {run.folder: False for run in self.others} | {run.folder: True for run in self.best}
+
     @property
     def size(self) -> int:
         return len(self.best) + len(self.others)
@@ -182,8 +189,13 @@ def on_front(points: Sequence[Sequence[float]], lower_is_better: Sequence[bool])
     >>> on_front([(1, 9), (2, 5), (3, 6)], [True, True])
     [True, True, False]
     """
-    lowered = [[value if low else -value for value, low in zip(each, lower_is_better, strict=True)] for each in points]
-    return [not any(other != point and all(map(le, other, point)) for other in lowered) for point in lowered]
+    signs = [1 if low else -1 for low in lower_is_better]
+    lowered = [tuple(inf if isnan(value) else value for value in map(mul, signs, each)) for each in points]
+    front: list[tuple[float, ...]] = []
+    for point in sorted({*lowered}):  # only an earlier point can be better, and then one of the front is
+        if not any(all(map(le, other, point)) for other in front):
+            front.append(point)
+    return [point in front for point in lowered]
 
 
 def front_of(runs: Sequence[Run]) -> Front | None:

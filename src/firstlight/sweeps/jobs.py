@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ IGNORED = (  # keys that do not change the jobs, nor the name of the sweep
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
 )
 PLACES_AND_DATA = ("paths", "hydra", "sweep", "data")  # sections on which the folder or the data of a job depend
+PLACE_OF_DATA = ("source", "path", "name", "hub", "url", "sample", "preparation")  # keys that decide the kind of source
 Sources = dict[str, tuple[SourceKind, str]]  # the kind and the fingerprint, by the key of the data
 
 
@@ -110,8 +111,12 @@ class Job:
 
 def _deciding(overrides: Any) -> set[str]:
     """Return the overrides that change what a job is."""
-    texts = map(str, overrides if isinstance(overrides, list | tuple) else ())
-    return {each for each in texts if key_of(each) not in IGNORED and not each.startswith("hydra.")}
+    return {each for each in map(str, overrides if isinstance(overrides, list | tuple) else ()) if _is_deciding(each)}
+
+
+@cache
+def _is_deciding(override: str) -> bool:
+    return key_of(override) not in IGNORED and not override.startswith("hydra.")
 
 
 class Composer:
@@ -325,12 +330,13 @@ def with_source(job: Job, found: Sources) -> tuple[Job, str]:
     found: the sources that are known already; a new one is added, for all jobs with the same data.
     """
     data = job.config.data
-    wanted = job.data_key
+    wanted, place = job.data_key, str([data.get(key) for key in PLACE_OF_DATA])
     if wanted not in found:
         from hydra.utils import instantiate
 
-        source = instantiate(data, _convert_="object").source
-        found[wanted] = source.kind, source.fingerprint
+        known = {"source": found[place][0]} if place in found else {}  # so that `auto` searches and warns once
+        source = instantiate(data, **known, _convert_="object").source
+        found[wanted] = found[place] = source.kind, source.fingerprint
     kind, fingerprint = found[wanted]
     if data.source is SourceKind.auto and data.get("path") is None:
         data.source = kind

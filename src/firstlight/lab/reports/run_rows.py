@@ -50,14 +50,15 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
     A missing value is None or has no key.
     """
     for board in found:
+        fronted = board.front.is_best if board.front else {}
         for group in board.groups:
             of_group = _of_group(board, group)
             for run in group.counted:
                 yield (
                     of_group
                     | _row(run, board.metric, "")
-                    | _of_front(board, run)
                     | {"best_of_group": run is group.best}
+                    | ({"on_pareto_front": fronted[run.folder]} if run.folder in fronted else {})
                 )
     for board in found:
         for group in board.groups:
@@ -79,12 +80,6 @@ def _of_group(board: Board, group: Group) -> dict[str, Any]:
         "verdict_p": verdict and verdict.p,
         "apart": board.note,
     }
-
-
-def _of_front(board: Board, run: Run) -> dict[str, Any]:
-    """Return whether a trial is on the Pareto front of its search; {} for other runs."""
-    front = board.front
-    return {} if front is None or run not in (*front.best, *front.others) else {"on_pareto_front": run in front.best}
 
 
 def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
