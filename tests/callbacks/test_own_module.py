@@ -145,26 +145,11 @@ def test_the_accuracy_of_tokens_of_a_module_of_the_user_is_that_of_its_logits(tr
 @pytest.mark.parametrize(
     ("callback", "returns", "collate", "message"),
     [
-        (
-            Accuracy,
-            only_loss,
-            None,
-            r"Accuracy requires `probabilities`, but validation_step returns a tensor of shape ",
-        ),
+        (Accuracy, only_loss, None, r"Accuracy requires `probabilities`, but validation_step returns a tensor of "),
         (Accuracy, nothing, None, r"Accuracy requires .* returns NoneType; return the logits, \(batch, classes\), or "),
         (Accuracy, as_dict, named, r"requires `targets`, but .* a dict with loss, logits; return also {'targets': ta"),
-        (
-            Perplexity,
-            nothing,
-            None,
-            r"Perplexity requires `loss`, but .*; return the mean loss of the batch as a scalar",
-        ),
-        (
-            TokenAccuracy,
-            only_loss,
-            None,
-            r"TokenAccuracy requires `predicted`, but .* tensor of shape \(\); return the ",
-        ),
+        (Perplexity, nothing, None, r"Perplexity requires `loss`, but .*; return the mean loss of the batch"),
+        (TokenAccuracy, only_loss, None, r"TokenAccuracy requires `predicted`, but .* tensor of shape \(\); return "),
     ],
 )
 def test_a_step_that_returns_too_little_is_answered_with_what_to_return(trainer, callback, returns, collate, message):

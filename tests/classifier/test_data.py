@@ -240,9 +240,7 @@ def test_data_of_three_stars_has_no_sentiment(folder, split, rows):
 
 def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
     write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n} for n in range(5)])
-    with pytest.raises(
-        UserError, match=r"r.csv: 5 rows are too few for a validation split; .*data.validation_fraction$"
-    ):
+    with pytest.raises(UserError, match=r"r.csv: 5 rows are too few .*data.validation_fraction$"):
         open_reviews(tmp_path / "r.csv")
 
 

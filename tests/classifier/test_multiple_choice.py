@@ -133,7 +133,7 @@ def test_the_playground_shows_the_probability_of_each_answer(home: tuple[Scripts
 def test_an_exported_page_computes_the_probability_of_each_answer(home: tuple[Scripts, Path]) -> None:
     panel, text = (
         ClassifierPanel(firstlight.load(home[1])),
-        "A man. ||| At the pool. ||| He swims. ||| He sings. ||| He writes.",
+        "A man. ||| At a pool. ||| He swims. ||| Sings. ||| He writes.",
     )
     compute = "(text) => computedAnswer(0, { text }, new AbortController().signal)"
     with a_browser() as browser:

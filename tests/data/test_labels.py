@@ -201,10 +201,7 @@ def test_labels_that_may_be_stars_or_sentiments_are_in_doubt(values, lowest, mes
 def test_labels_that_are_said_to_be_two_classes_need_not_both_occur():
     assert str(read([1], kind=Labels.classes)) == "labels 1 → positive"
     assert str(read([2], 1, kind=Labels.classes)) == "labels 2 → positive"
-    for kind, message in (
-        (Labels.classes, "a class of the training data: negative, positive"),
-        (Labels.binary, "a whole"),
-    ):
+    for kind, message in ((Labels.classes, "a class of the training data: negative"), (Labels.binary, "a whole")):
         with pytest.raises(UserError, match=f"label good is not {message}"):
             read(["good", "poor"], kind=kind)
 

@@ -132,12 +132,12 @@ def test_an_archive_of_two_files_and_one_that_expands_too_far_are_refused(tmp_pa
         archive.writestr("b.csv", CSV)
     with pytest.raises(UserError, match=r"two.zip: the archive must have one file, not 2; unpack it, and name one"):
         values(tmp_path / "two.zip")
-    monkeypatch.setattr(files_by_line, "SMALL", 100_000)
-    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"text\n" + b"a\n" * 1_000_000))
+    monkeypatch.setattr(files_by_line, "SMALL", 10_000)
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"text\n" + b"a\n" * 100_000))
     with pytest.raises(UserError, match=r"bomb.csv.gz: the file expands to more than 200 times its size"):
         values(tmp_path / "bomb.csv.gz")
-    (tmp_path / "plain.csv").write_bytes(b"text\n" + b"a\n" * 100_000)
-    assert len(values(tmp_path / "plain.csv")) == 100_000
+    (tmp_path / "plain.csv").write_bytes(b"text\n" + b"a\n" * 10_000)
+    assert len(values(tmp_path / "plain.csv")) == 10_000
 
 
 @pytest.mark.parametrize(("name", "separator"), [("r.csv", ";"), ("r.csv", "|"), ("r.csv", "\t"), ("r.tsv", ",")])
@@ -188,9 +188,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch)
     with pytest.raises(UserError, match=r"r.xlsx: the file is a spreadsheet; save it as text"):
         next(read_text(path))
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(
-        UserError, match=r"require the extra excel; install firstlight\[excel\] with pip, or save .* CSV"
-    ):
+    with pytest.raises(UserError, match=r"extra excel; install firstlight\[excel\] with pip, or save .* CSV"):
         values(path)
 
 

@@ -254,11 +254,7 @@ def test_what_does_not_change_the_encoding_shares_it(file):
         ("\ufeff", Preparation.text, ": the file has no text; name another file$"),
         (" \n\n", Preparation.lines, ": the file has no text; name another file$"),
         ("no play", Preparation.plays, None),
-        (
-            b"one line\n" * 1009 + b"\xff\n",
-            Preparation.text,
-            ":1010: byte 0xff is not UTF-8; save the file as UTF-8 text",
-        ),
+        (b"one line\n" * 1009 + b"\xff\n", Preparation.text, ":1010: byte 0xff is not UTF-8; save the file as UTF-8"),
     ],
 )
 def test_a_file_without_a_text_is_refused_and_leaves_nothing(file, content, preparation, message):

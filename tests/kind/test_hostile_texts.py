@@ -46,6 +46,7 @@ def trained_on_hostile(hostile: Scripts) -> tuple[Path, str]:
         *("task=reviews", "data.labels=classes", f"data.path='{FILE}'", f"data.label_column='{COLUMN}'", "tags=[/b]"),
         *("model=tiny", "context_length=7", "trainer.max_epochs=1", "trainer.accelerator=cpu", "threads=1"),
         *("paths.log_dir='logs[/b]'", "data.test_fraction=0.2", "data.validation_fraction=0.2"),
+        "trainer.enable_progress_bar=false",
     )
     assert done.returncode == 0, done.stdout
     (record,) = hostile.folder.rglob("metrics.json")
@@ -54,6 +55,7 @@ def trained_on_hostile(hostile: Scripts) -> tuple[Path, str]:
 
 def test_a_training_shows_names_as_they_are_and_obeys_none(trained_on_hostile: tuple[Path, str]) -> None:
     folder, shown = trained_on_hostile
+    assert "epoch 1/1" not in shown, "a progress bar"
     assert_harmless(shown, f"[red]good{SHOWN}", "[/b]bad\\x9b31m\\u202e", "logs[/b]")
     assert_harmless((folder / "train.log").read_text(encoding="utf-8"))
     assert (folder / "confusion_matrix" / "test.png").stat().st_size > 1000

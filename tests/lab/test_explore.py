@@ -154,9 +154,7 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(own, scrip
     notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "attributions")
     assert drawn(own) == ["attributions"]
     for name in ("lengths", "calibration"):
-        assert re.search(
-            rf"note: {name} is not drawn: .*nowhere\.csv: the file or folder of the training does not exist", notes
-        )
+        assert re.search(rf"note: {name} is not drawn: .*nowhere\.csv: the file .* does not exist", notes)
     assert "the data is not found, so the text is made up" in notes
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert "Not drawn" in page

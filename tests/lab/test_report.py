@@ -344,7 +344,7 @@ def test_the_page_opens_with_its_findings_and_what_is_compared(stars: Any) -> No
     assert names_finding == "names (GENERATED SAMPLE): val/loss is 2.25 (one seed)."
     assert stars.evaluate("document.querySelector('#findings').getBoundingClientRect().top") < 200
     assert column(stars, "groups", "against small · dropout 0")[:2] == [
-        *("the reference", "worse by 6.0 ± 0.0 points (by seeds only)"),
+        *("the reference", "worse by 6.0 ± 0.0 points (by seeds only)")
     ]
     (means,) = traces(stars, "means")
     assert (means["x"][0], means["error_x"]["array"][0]) == (pytest.approx(0.53), pytest.approx(0.127, abs=0.001))
@@ -361,9 +361,7 @@ def test_sections_without_content_are_left_out(opened: Opened) -> None:
     page.locator("#tabs button", has_text="names").click()
     assert shown() == {"curves-steps", "texts", "overview", "left"}
     page.locator("#tabs button", has_text="stars").click()
-    assert shown() == {
-        *("means", "curves-steps", "parallel", "parameters", "heat", "confusion", "overview", "left"),
-    }
+    assert shown() == {*("means", "curves-steps", "parallel", "parameters", "heat", "confusion", "overview", "left")}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

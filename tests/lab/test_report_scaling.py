@@ -150,14 +150,8 @@ def test_a_run_that_cannot_be_compared_is_an_error(tmp_path: Path, message: str)
     ("options", "message"),
     [
         (["--hold-out", "2k"], "--hold-out 2k: requires --scaling; add it"),
-        (
-            ["--scaling", "--hold-out", "1m"],
-            "--hold-out 1m: no finished run has these values; there are 113k, 2k, 37k, 9k",
-        ),
-        (
-            ["--scaling", "--hold-out", "seed=1"],
-            "have 0 sizes and 0 budgets of tokens without --hold-out seed=1; a fit requires 3",
-        ),
+        (["--scaling", "--hold-out", "1m"], "--hold-out 1m: no finished run has these values; there are 113k, 2k"),
+        (["--scaling", "--hold-out", "seed=1"], "have 0 sizes and 0 budgets of tokens without --hold-out seed=1"),
         (["--scaling", "--metric", "val/accuracy"], "--metric val/accuracy must be one of val/loss"),
     ],
 )

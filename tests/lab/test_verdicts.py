@@ -128,9 +128,7 @@ def test_a_baseline_that_is_best_does_not_hide_what_was_swept() -> None:
     counted = Run("b", "finished", keys=keys, is_baseline=True, optimized_metric=METRIC, metrics={METRIC: 0.95})
     finding = board_of([*group(BETTER, model="small"), *group(WORSE), counted]).finding
     assert finding.startswith("stars: small is better than tiny by 2.7 ± ")
-    assert finding.endswith(
-        "; the best group with several seeds is worse than the baseline tfidf by 10.0 ± 1.3 points."
-    )
+    assert finding.endswith("the best group with several seeds is worse than the baseline tfidf by 10.0 ± 1.3 points.")
 
 
 def test_other_texts_or_other_metrics_cannot_be_paired() -> None:

@@ -227,18 +227,14 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
         (
             lambda data: Classification.for_data(data(), num_head=2),
             TypeError,
-            "Classification.for_data has no option num_head; did you mean num_heads?",
+            "has no option num_head; did you mean num_heads?",
         ),
         (
             lambda data: Classification.for_data(data(), network=nn.Linear(3, 1), dim=8),
             TypeError,
             "dim applies to firstlight's network only; leave it out with your own network",
         ),
-        (
-            lambda data: Classification.for_data(data(), optimizer=torch.optim.SGD, lr=0.1),
-            TypeError,
-            "lr applies to the default optimizer only",
-        ),
+        (lambda data: Classification.for_data(data(), optimizer=torch.optim.SGD, lr=0.1), TypeError, "lr applies to"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_choices(reviews, make, kind, message) -> None:

@@ -123,14 +123,8 @@ def test_mup_leaves_the_rate_of_muon_and_divides_that_of_other_hidden_matrices()
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
-        (
-            partial(SGD, lr=0.1),
-            "model.parametrization=mup does not scale the steps of SGD .*; set optimizer=adamw or muon",
-        ),
-        (
-            partial(Adam, lr=0.1, weight_decay=0.5),
-            "model.parametrization=mup does not scale the steps of Adam with weight_decay=0.5; set optimizer=adamw",
-        ),
+        (partial(SGD, lr=0.1), "parametrization=mup does not scale the steps of SGD .*; set optimizer=adamw"),
+        (partial(Adam, lr=0.1, weight_decay=0.5), "the steps of Adam with weight_decay=0.5; set optimizer=adamw"),
     ],
 )
 def test_mup_refuses_optimizers_whose_steps_depend_on_the_width_in_another_way(factory, message: str) -> None:

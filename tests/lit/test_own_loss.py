@@ -97,6 +97,7 @@ def test_training_measures_the_own_loss_and_validation_the_cross_entropy(make: A
     assert found["val/loss"] == pytest.approx(expected["val/loss"], rel=1e-4)
 
 
+@pytest.mark.parametrize("make", ["generator"], indirect=True)
 def test_a_loss_that_is_already_a_mean_is_refused(make: Any) -> None:
     message = ", not torch.Size([]); use reduction='none'"
     with pytest.raises(UserError, match=re.escape(message)):
@@ -116,6 +117,7 @@ def test_r_drop_applies_to_an_own_loss(reviews_folder: Path, tmp_path: Path) -> 
     assert losses[0] == pytest.approx(losses[1])
 
 
+@pytest.mark.parametrize("make", ["classifier"], indirect=True)
 def test_a_loss_must_be_a_function(make: Any) -> None:
     with pytest.raises(TypeError, match="loss='focal' must be a function"):
         make(loss="focal")

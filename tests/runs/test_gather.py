@@ -253,12 +253,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "too many metrics in a line": (
         lines({f"val/{i}": 0.5 for i in range(1001)}),
-        *("incomplete", "history.jsonl: metrics: 1,001 entries"),
+        "incomplete",
+        "metrics: 1,001 entries",
     ),
-    "lines of other metrics": (
-        lines(*({"val/" + "x" * i: 0.5} for i in range(1001))),
-        *("incomplete", "history.jsonl: metrics: 1,001 entries"),
-    ),
+    "lines of other metrics": (lines(*({"val/" + "x" * i: 0.5} for i in range(1001))), "incomplete", ": 1,001 entries"),
     "a sparse record": (sparse, "unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216"),
 }
 

@@ -145,7 +145,7 @@ class FakeRun:
         """Lightning says which metric is the axis."""
 
 
-def logged(run: FakeRun) -> list[tuple[int, int, float]]:
+def logged_by(run: FakeRun) -> list[tuple[int, int, float]]:
     """Return the logged values of a training that resumes at step 10 after it had logged the steps 4 and 9."""
     logger = ResumableWandbLogger(experiment=run)
     logger.go_on([(4, {"loss": 0.4}), (9, {"loss": 0.9})])
@@ -159,7 +159,7 @@ def logged(run: FakeRun) -> list[tuple[int, int, float]]:
 )
 def test_online_what_the_server_has_is_not_logged_twice(tmp_path, starting_step: int, steps: list[int]) -> None:
     run = FakeRun(tmp_path, "online", starting_step)
-    assert logged(run) == [(step, step, step / 10) for step in steps]
+    assert logged_by(run) == [(step, step, step / 10) for step in steps]
 
 
 # --- what a sweep of two runs leaves, the first with a rate that no training survives ---
@@ -173,7 +173,8 @@ def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[Done, list[Run]]:
         f"data.path={reviews_folder}",
         *("task=stars", "model=tiny", "context_length=23", "data.batch_size=40", "optimizer.lr=1e30,1e-3"),
         *("trainer.max_steps=6", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=3"),
-        *("trainer.accelerator=cpu", "test=true", "tags=[one,two]", "logger=wandb", "logger.wandb.log_model=true"),
+        *("trainer.accelerator=cpu", "test=false", "++callbacks.confusion_matrix=null", "tags=[one,two]"),
+        *("logger=wandb", "logger.wandb.log_model=true"),
     ]
     done = Scripts(folder).run_alone("train", "-m", *overrides, environ=no_key(folder))
     runs = runs_below(folder / "logs" / "sweeps")
@@ -226,7 +227,8 @@ def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follow
 
 
 @pytest.mark.parametrize(("stage", "steps"), [("val", [2, 5]), ("test", [6])])
-def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(finished, stage: str, steps: list[int]) -> None:
+def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(logged, stage: str, steps: list[int]) -> None:
+    finished = logged("stars")
     pictures = finished.history(f"{stage}/confusion_matrix.path")
     assert [step for step, _ in pictures] == steps
     for _, path in pictures:

@@ -21,11 +21,11 @@ from hydra_plugins.firstlight_launchers import SlurmJobsConfig
 from tests_support import Scripts
 
 
-@pytest.mark.parametrize("visible", ["", "7,GPU-3"])
-def test_workers_share_the_gpus_evenly_and_keep_theirs(visible, machine, monkeypatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    gpus = launchers.gpus_of(sweep_config(None, jobs_per_gpu=2))
-    assert gpus == (visible or "0,1").split(",")
+def test_workers_share_the_gpus_evenly_and_keep_theirs(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for visible in ("", "7,GPU-3"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        gpus = launchers.gpus_of(sweep_config(None, jobs_per_gpu=2))
+        assert gpus == (visible or "0,1").split(",")
     seen: Any = partial(os.getenv, "CUDA_VISIBLE_DEVICES")
     try:
         assert launchers.run_in_workers([seen] * 4, 4, gpus) == [*gpus, *gpus]

@@ -372,14 +372,8 @@ def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training:
     ("typed", "message"),
     [
         (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
-        (
-            ["objectives=[val/loss,size]"],
-            "objectives=size is not measured in validation, by which runs are compared",
-        ),
-        (
-            ["objectives=[val/loss,flops]", "direction=[minimize]"],
-            "must be minimize or maximize for each of 2 ",
-        ),
+        (["objectives=[val/loss,size]"], "objectives=size is not measured in validation, by which runs are compared"),
+        (["objectives=[val/loss,flops]", "direction=[minimize]"], "must be minimize or maximize for each of 2 "),
         (["objectives=[val/loss,flops]", "direction=[min,min]"], "direction=[min,min] must be minimize or maximize"),
         (["direction=minimize"], "requires hydra.sweeper.objectives; for one metric, set optimized_mode=min"),
     ],

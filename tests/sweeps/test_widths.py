@@ -49,9 +49,7 @@ def test_a_compiled_network_is_refused() -> None:
     module = nn.Module()
     module.network = nn.Linear(3, 3)
     module.network._compiled_call_impl = module.network.forward  # as after compile(), which takes 2 s
-    with pytest.raises(
-        UserError, match=r"^callbacks=activation_sizes cannot read a compiled network; set compile=false$"
-    ):
+    with pytest.raises(UserError, match=r"^callbacks=activation_sizes cannot .*; set compile=false$"):
         ActivationSizes().on_fit_start(SimpleNamespace(), module)
 
 

@@ -75,9 +75,7 @@ def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(harm, what, inte
     assert find(interrupted).path.name == "best.ckpt"
     harm(checkpoints / "best.ckpt")
     before = contents(interrupted)
-    with pytest.raises(
-        UserError, match=rf"^{interrupted} cannot be resumed, and its history is kept: last\.ckpt is {what}"
-    ):
+    with pytest.raises(UserError, match=rf"^{interrupted} cannot be resumed, .* history is kept: last\.ckpt is {what}"):
         find(interrupted)
     assert contents(interrupted) == before
 

@@ -309,7 +309,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         (["--data.text-column", "en"], "--data.text-column does not apply to this kind of run"),
         (
             ["--data.path", "one.csv", "--split", "validation"],
-            "--split validation: one.csv has no splits and is read as the test split; leave --split out",
+            "one.csv has no splits and is read as the test split; leave",
         ),
     ],
 )

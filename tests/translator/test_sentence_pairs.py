@@ -100,9 +100,7 @@ def test_the_columns_may_have_other_names_and_the_other_direction(write, folder)
     there = encode_folder(folder)
     back = encode_folder(folder, source_column="de", target_column="en")
     assert pairs_of(back, "train") == [(target, source) for source, target in pairs_of(there, "train")]
-    with pytest.raises(
-        UserError, match=rf"^{folder}/train.jsonl:1: the column 'fr' does not exist; the columns are id, en, de"
-    ):
+    with pytest.raises(UserError, match=rf"^{folder}/train.jsonl:1: the column 'fr' does not exist; .* id, en, de"):
         encode_folder(folder, target_column="fr")
 
 
