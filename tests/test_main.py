@@ -72,8 +72,13 @@ def test_help_lists_every_command(arguments: tuple[str, ...], monkeypatch: pytes
         assert any(line.split() == [name, *summary.split()] for line in done.stdout.splitlines())
 
 
-def test_the_version_is_that_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert call(monkeypatch, "--version").stdout == f"firstlight {firstlight.__version__}\n"
+@pytest.mark.parametrize("typed", [(), *((name,) for name in COMMANDS), ("train", "task=nothing"), ("runs", "nowhere")])
+def test_the_version_is_that_of_the_package(typed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in typed:  # a process has not imported its own main module
+        monkeypatch.delitem(sys.modules, f"firstlight.commands.{name}", raising=False)
+    done = call(monkeypatch, *typed, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"firstlight {firstlight.__version__}\n", "")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The pins, the version ranges of pyproject.toml, and the script that creates an environment."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -100,6 +101,33 @@ def test_every_place_names_the_same_versions_of_python() -> None:
     assert bounds in (ROOT / "scripts" / "environment.sh").read_text()
     for document in ("README.md", "docs/index.md", "Makefile", "scripts/environment.sh"):
         assert f"Python {first} to {last}" in (ROOT / document).read_text(), document
+
+
+def test_the_docker_image_is_made_of_files_that_exist_and_of_the_pinned_packages() -> None:
+    lines = (ROOT / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    names = [name for name, _ in steps]
+    assert names[0] == "FROM"
+    (version,) = re.fullmatch(r"python:(3\.\d+)-slim", steps[0][1]).groups()  # type: ignore[union-attr]
+    assert SpecifierSet(PROJECT["requires-python"]).contains(f"{version}.0")
+
+    copied = [source for name, step in steps if name == "COPY" for source in step.split()[:-1]]
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {source.partition("/")[0] for source in copied} == sent
+    assert all((ROOT / source).exists() for source in copied)
+    (install,) = (step.split() for name, step in steps if step.startswith("pip install"))
+    assert install[install.index("-c") + 1] == "constraints.txt"
+    assert set(re.search(r"\[(.*)\]", install[-1])[1].split(",")) <= EXTRAS.keys()  # type: ignore[index]
+
+    command = json.loads(dict(steps)["CMD"])
+    assert command[0] == "python"
+    assert (ROOT / command[1]).is_file()
+    assert names.index("USER") > max(i for i, name in enumerate(names) if name in ("RUN", "COPY"))
+    assert dict(steps)["USER"] != "root"
+    (usage,) = (line.split() for line in lines if line.startswith("#   docker run"))
+    assert f"{dict(steps)['WORKDIR']}/logs" in usage[usage.index("-v") + 1]
+    for document in ("README.md", "docs/index.md"):
+        assert all(part in (ROOT / document).read_text() for part in ("docker build -t firstlight .", "WSL")), document
 
 
 def test_make_setup_ends_with_the_command_that_comes_next(tmp_path: Path) -> None:

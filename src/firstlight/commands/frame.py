@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 from firstlight.errors import Interrupted, RunError, UserError, is_disk_full, is_out_of_memory, reason
 from firstlight.spelling import kept, option
 from firstlight.terminal_text import discard_output, note, prepare_streams, say
+from firstlight.version import __version__
 
 STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
@@ -25,12 +26,15 @@ Result = TypeVar("Result")
 
 
 def run(main: Callable[[], Result]) -> Result:
-    """Call main as a command and return its result; errors are handled by `answered`.
+    """Call main as a command and return its result; errors are handled by `answered`. --version ends the process.
 
     Printed text contains no control characters (terminal_text.py). The modules of the current folder can be imported,
     so that settings can name the user's classes.
     """
     prepare_streams()
+    if "--version" in sys.argv[1:]:
+        say(f"firstlight {__version__}")
+        sys.exit()
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns of fonts that no figure uses
     with answered():
         try:
