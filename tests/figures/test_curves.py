@@ -33,6 +33,13 @@ def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
     assert legend_of(figure) == ["training", "validation", "expected"]
 
 
+def test_a_single_value_has_its_label_at_the_point() -> None:
+    figure = plot_curves({"loss": [line("training", [3, 2, 1]), Curve("validation", STEPS[2:], np.array([2.5]), "k")]})
+    check_readable(figure)
+    (label,) = data_axes(figure)[0].texts
+    assert (label.get_text(), label.xy) == ("validation 2.5", (29, 2.5))
+
+
 def test_long_curves_stand_pale_behind_their_running_mean() -> None:
     steps, values = 25_000 * np.arange(200), np.random.default_rng(0).random(200)
     figure = plot_curves({"loss": [Curve("training", steps, values, style.BLUE)]})

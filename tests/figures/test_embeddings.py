@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from figures_support import check_readable, data_axes
 from firstlight.figures import style
@@ -24,8 +25,9 @@ def test_points_have_the_colour_of_their_group() -> None:
         assert axes.get_title() == title
         for group, line in enumerate(axes.lines):
             np.testing.assert_array_equal(np.array(line.get_data()).T, points[[g == group for g in GROUPS]])
-        assert [line.get_color() for line in axes.lines] == [style.BLUE, style.VERMILION, style.GREY]
+        assert [line.get_color() for line in axes.lines] == [style.BLUE, style.VERMILION, style.SOFT]
         assert len({line.get_marker() for line in axes.lines}) == 3
+        assert axes.lines[2].get_markersize() < axes.lines[0].get_markersize()  # other words are in the background
     assert [text.get_text() for text in figure.legends[0].get_texts()] == NAMES
     assert data_axes(figure)[0].get_ylabel() == "2nd component (20%)"
 
@@ -36,7 +38,7 @@ def test_a_name_stands_beside_its_point_in_its_colour() -> None:
     (axes, *_) = data_axes(figure)
     found = {text.get_text(): text for text in axes.texts}
     for name, point, color in zip(
-        ("left", "$top", "right"), points, (style.BLUE, style.VERMILION, style.GREY), strict=True
+        ("left", "$top", "right"), points, (style.BLUE, style.VERMILION, style.SOFT), strict=True
     ):
         assert found[name].xy == pytest.approx(point, abs=0.15)
         assert found[name].get_color() == color
@@ -48,7 +50,7 @@ def test_names_lie_neither_on_each_other_nor_on_points() -> None:
     figure = plot_embeddings({"PCA": points, "t-SNE": points**3}, tokens, [i % 3 for i in range(300)], NAMES)
     check_readable(figure)
     for axes, drawn in zip(data_axes(figure), (points, points**3), strict=True):
-        boxes = [text.get_window_extent() for text in axes.texts]
+        boxes = [Text.get_window_extent(text) for text in axes.texts]  # without its line to the point
         assert 10 < len(boxes) < 300
         assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
         places = axes.transData.transform(drawn)

@@ -15,6 +15,13 @@ def heights(axes: object) -> NDArray[np.float64]:
     return np.array([patch.get_height() for patch in axes.patches])  # type: ignore[attr-defined]
 
 
+def test_the_bar_of_the_longest_texts_says_from_which_length_on() -> None:
+    figure = plot_lengths({"words": np.append(np.arange(200) % 40, 900)})
+    check_readable(figure)
+    assert [text.get_text() for text in data_axes(figure)[0].texts] == ["≥ 39"]
+    assert not data_axes(plot_lengths({"words": WORDS}))[0].texts  # no text is longer than its bar
+
+
 def test_the_bars_are_shares_of_all_texts_divided_by_what_fits() -> None:
     figure = plot_lengths({"words in a text": WORDS, "characters in a text": CHARACTERS}, WORDS <= 17)
     check_readable(figure)

@@ -11,12 +11,20 @@ def test_the_bars_are_the_probabilities_and_what_is_left() -> None:
     figure = plot_next_tokens(["e", "␣", "$"], np.array([0.5, 0.25, 0.05]), prompt="How\nchanc")
     check_readable(figure)
     (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([0.5, 0.25, 0.05, 0.2])
-    assert [text.get_text() for text in axes.texts] == ["50.0%", "25.0%", "5.0%", "20.0%"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["e", "␣", "$", "all others"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([0.5, 0.25, 0.05])
+    assert [text.get_text() for text in axes.texts] == ["50.0%", "25.0%", "5.0%"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["e", "␣", "$"]
     assert axes.yaxis_inverted()  # the most likely token is on top
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("probability of the next token", "next token")
+    assert axes.get_xlabel() == "probability of the next token; all others together: 20.0%; ␣ is a space"
+    assert axes.get_ylabel() == "next token"
     assert figure.get_suptitle() == "Next token after “How⏎chanc”"
+
+
+def test_a_token_that_would_have_0_percent_has_no_bar() -> None:
+    (axes,) = plot_next_tokens(["a", "b", "c"], np.array([0.999, 0.0006, 0.0004])).axes
+    assert [text.get_text() for text in axes.texts] == ["99.9%", "0.1%"]
+    (axes,) = plot_next_tokens(["a", "b"], np.array([0.0001, 0.0001])).axes
+    assert len(axes.patches) == 1
 
 
 def test_of_a_long_prompt_the_end_is_shown_and_of_none_a_beginning() -> None:

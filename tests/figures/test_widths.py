@@ -38,7 +38,15 @@ def test_the_sizes_of_a_layer_are_drawn_against_the_width_with_a_line_for_each_s
 def test_a_scaling_law_has_a_line_for_each_budget_and_each_size_and_hollow_points_for_held_out_runs() -> None:
     sizes, tokens = np.repeat([2e3, 9e3, 40e3], 2), np.tile([1e5, 4e5], 3)
     losses = 1.5 + 30 / sizes**0.5
-    figure = plot_scaling_fit(sizes, tokens, losses, lambda n, d: 1.4 + 30 / n**0.5 + 0 * d, held_out=sizes == 40e3)
+    figure = plot_scaling_fit(
+        sizes,
+        tokens,
+        losses,
+        lambda n, d: 1.4 + 30 / n**0.5 + 0 * d,
+        held_out=sizes == 40e3,
+        formula="$L = 1.4 + 30 / N^{0.5}$",
+    )
+    assert figure.axes[0].title.get_parse_math()
     figure.draw_without_rendering()
     left, right = figure.axes
     names = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in (left, right)]

@@ -20,19 +20,20 @@ from firstlight.commands.explore import shows_sample
 from firstlight.data.options import SourceKind
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import Drawn, NothingToDrawError
-from firstlight.kind.tokens import OPINION_NOTE, drawn_words
-from firstlight.lab.explore.catalog import drawings, traits_of
+from firstlight.kind.tokens import OPINION_NOTE, drawn_characters, drawn_words
+from firstlight.lab.explore.catalog import choose, drawings, traits_of
+from firstlight.lab.explore.data import statistics
 from firstlight.lab.explore.page import Page
 from firstlight.runs.folder import SAMPLE_NOTE
+from firstlight.text.text_tokenizers import CharacterTokenizer, readable
 from tests_support import ROOT, Scripts
 
 Trained = Callable[[str], Path]
 LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
 DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
 JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "attributions"]
-INSIDE = ["position_similarity", "position_waves", "embeddings", "curves"]
 PARTS = ["logit_lens", "occlusion", "logit_attribution", "ablation", "patching", "exciting_texts"]
-OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_heads", *INSIDE[:-1], *PARTS, INSIDE[-1]]
+OF_SENTIMENT = [*DATA, *JUDGED, "attention", "embeddings", *PARTS, "curves"]  # of one block
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,27 @@ def test_figures_of_the_training_and_of_other_data_are_marked_separately(
     assert text.count("Generated sample.") == sum(marked.values())
     assert ('<p class="sample">' in text) == (note is not None)
     assert note is None or note in text
+
+
+def test_punctuation_is_named_among_characters_and_left_out_among_words() -> None:
+    characters = CharacterTokenizer("\n !aé", None)
+    found = drawn_characters(characters, lambda token_id: readable(characters, token_id))
+    assert found.names == ["line break", "space", "exclamation mark", "a", "é"]
+    assert drawn_words(["tea", "...", "don't", "!", "7"], str).ids == [0, 2, 4]
+
+
+def test_a_figure_for_lessons_is_drawn_only_by_name() -> None:
+    traits = frozenset({"run", "attention", "encoded", "layers"})
+    names = [each.name for each in choose([], traits, "a run")]
+    assert "curves" in names
+    assert not {"position_waves", "position_similarity"} & set(names)
+    assert [each.name for each in choose(["position_waves"], traits, "a run")] == ["position_waves"]
+
+
+@pytest.mark.parametrize("where", ["/home/ann/plays", "/home/ann/plays.txt", "ann/plays"])
+def test_no_heading_has_the_folders_above_the_data(where: str) -> None:
+    data = SimpleNamespace(complete_text=lambda: "To be.", source=SimpleNamespace(where=where))
+    assert statistics(SimpleNamespace(data=data)).figure.get_suptitle() == f"Statistics of {Path(where).name}"
 
 
 @pytest.mark.parametrize(("words", "notes"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])
@@ -241,14 +263,14 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
         ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False},
          {"text_column": "text", "labels": "stars"},
          {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded"}),
-        ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
+        ({"pooling": "max", "architecture": "transformer", "positions": "relative", "num_layers": 1},
          {"text_column": "text", "labels": "binary"},
-         {"classifier", "attention", "stars"}, {"encoded"}),
-        ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"text_column": "text"},
-         {"generator", "reviews", "words", "attention", "encoded", "embedding"},
+         {"classifier", "attention", "stars"}, {"encoded", "layers"}),
+        ({"positions": "sinusoidal", "causal": True, "num_loops": 1, "num_layers": 3}, {"text_column": "text"},
+         {"generator", "reviews", "words", "attention", "layers", "encoded", "embedding"},
          {"characters", "labels", "stars", "classifier"}),
-        ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
-         {"translator", "pairs"}, {"encoded", "generator", "words"}),
+        ({"positions": "none", "causal": False, "num_layers": 1, "num_decoder_layers": None}, {"source_column": "en"},
+         {"translator", "pairs", "layers"}, {"encoded", "generator", "words"}),
     ],
 )  # fmt: skip
 def test_traits_say_what_fits(model: dict, data: dict, expected: set[str], missing: set[str]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from firstlight.lab.explore.page import Page
 
 NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
-FIGURES = f"Names of figures; by default all that apply to the run or task: {NAMES}."
+FIGURES = f"Names of figures; by default all that apply to the run or task, without those for lessons: {NAMES}."
 
 
 @dataclass

@@ -54,9 +54,8 @@ def plot_ladder(
     known = [(value, row) for value, row in zip(published, rows, strict=True) if value is not None]
     if known:
         axes.plot(*zip(*known, strict=True), color=style.VERMILION, marker="D", linestyle="none", label="the 2023 post")
-    above: dict[str, Any] = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "color": style.INK}
     for loss, row in zip(losses, rows, strict=True):
-        axes.annotate(f"{loss:.3f}", (loss, row), **above)
+        style.label_point(axes, f"{loss:.3f}", (loss, row), (0, 9), "center")
     axes.set_yticks(rows, [name.replace("_", " ") for name in names])
     axes.set_ylim(-0.6, len(names) - 0.2)
     axes.margins(x=0.08)
@@ -180,6 +179,7 @@ def plot_scaling_fit(
     held_out: ArrayLike | None = None,
     unit: str = "validation loss (nats per token)",
     title: str = "Scaling law",
+    formula: str = "",
 ) -> Figure:
     """Plot measured losses and a fitted law: against the size, with a line per budget, and against the compute.
 
@@ -191,6 +191,7 @@ def plot_scaling_fit(
         held_out: (runs,) bool, the runs to which the law was not fitted, which have hollow markers; None: no run.
         unit: label of the losses.
         title: heading of the figure.
+        formula: the law in mathtext, such as `$L = 1.5 + 3 / N^{0.2}$`, above the panels.
 
     Returns:
         The figure.
@@ -220,6 +221,7 @@ def plot_scaling_fit(
             for is_hollow, face in ((False, color), (True, "white")):
                 shown = same & (hollow == is_hollow)
                 axes.plot(scale * along[shown], loss[shown], "o", color=color, markerfacecolor=face, markersize=5)
+    left.set_title(formula, x=0, ha="left", fontsize=style.TITLE_SIZE, color=style.INK)
     if hollow.any():
         left.plot([], [], "o", color=style.INK, markerfacecolor="white", label="held out")
     for axes, label, legend in ((left, "parameters N", "tokens D"), (right, "compute 6 N D (FLOP)", "parameters N")):

@@ -83,6 +83,8 @@ def plot_attention_heads(
         axes.set_axis_off()
     scale = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH, "label": SCALE_LABEL}
     style.color_bar(images[0], figure, ax=panels, **scale)
+    for label, write, tokens in (("key", figure.supxlabel, keys), ("query", figure.supylabel, ())):
+        write(style.with_signs(label, tokens), fontsize=style.LABEL_SIZE, color=style.SOFT)
     return figure
 
 
@@ -111,7 +113,8 @@ def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[
     is_tall = num_heads * len(queries) * cell(1) > TALLEST_COLUMN
     wanted = [GOOD_CELL if number > 2 else 0 if is_tall else SMALLEST_TEXT * LINE / 72 for number in columns]
     chosen = next(number for number, size in zip(columns, wanted, strict=True) if cell(number) >= min(size, cell(1)))
-    return chosen, cell(chosen)
+    balanced = -(-num_heads // -(-num_heads // chosen))  # two rows of two instead of three and one
+    return balanced, cell(balanced)
 
 
 def _draw(
@@ -126,7 +129,7 @@ def _draw(
     """Plot (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
     style.tidy(axes)
     image = axes.imshow(weights, cmap=COLORS, norm=PowerNorm(0.5, 0, highest), aspect="equal")
-    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
+    style.panel_title(axes, title)
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
     step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # label every `step`th token so that labels do not overlap
     for axis, names in ((axes.xaxis, keys), (axes.yaxis, queries)):
@@ -166,7 +169,7 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         problem = f"maps has arrays of shapes {[np.shape(weights) for weights in maps.values()]}"
         raise ValueError(f"{problem}; pass at least one array of shape (heads, queries, keys)")
     num_columns = max(len(weights) for weights in maps.values())
-    side = min((style.WIDTH - 1.6) / num_columns, 2.6)
+    side = min((style.WIDTH - 1.6) / num_columns, max(2.6, 7 / len(maps)))
     shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
     figure = style.new_figure(title, 1.1 + sum(side * part + 0.45 for part in np.clip(shapes, LOWEST, HIGHEST)))
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=0.5 * style.MARGIN)
@@ -182,7 +185,7 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
             style.tidy(axes)
             image = axes.imshow(weights[head], cmap=COLORS, norm=PowerNorm(0.5, 0, highest), interpolation="nearest")
             axes.set_aspect("equal" if LOWEST <= shape <= HIGHEST else "auto")
-            axes.set_title(f"head {head + 1}", fontsize=style.TICK_SIZE, color=style.INK)
+            style.panel_title(axes, f"head {head + 1}", style.TICK_SIZE)
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_locator(MaxNLocator(3, integer=True))
                 axis.set_tick_params(labelsize=style.TICK_SIZE - 2)

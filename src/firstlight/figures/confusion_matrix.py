@@ -145,12 +145,12 @@ def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> 
     """Plot (classes, classes) values as an image with a color bar from 0 to `top`, and return the image."""
     style.tidy(axes)
     axes.spines[:].set_visible(False)
-    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
+    style.panel_title(axes, title)
     image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
     bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # to the right of the image, with the same height
     ticks = MaxNLocator(5, integer=True)
     axes.figure.colorbar(image, cax=bar_axes, ticks=ticks, format="{x:,.0f}").outline.set_visible(False)
-    bar_axes.tick_params(labelsize=style.TICK_SIZE - 1, width=style.THIN, labelcolor=style.INK)
+    bar_axes.tick_params(labelsize=style.TICK_SIZE - 1, width=style.THIN, labelcolor=style.SOFT)
     return image
 
 

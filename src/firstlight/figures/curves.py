@@ -42,8 +42,8 @@ def plot_curves(
 ) -> Figure:
     """Plot metrics over the training steps, with one panel for each metric.
 
-    A line of 20 values or more is drawn in a pale color, with its running mean on top. The y axis omits very high
-    values at the start, so that differences between later values are visible.
+    A single value has its label at the point. A line of 20 values or more is drawn in a pale color, with its running
+    mean on top. The y axis omits very high values at the start, so that differences between later values are visible.
 
     Args:
         panels: name of the metric with its unit, such as "loss (nats)" -> the lines of its panel.
@@ -82,10 +82,13 @@ def plot_curves(
                 color=line.color,
                 linewidth=1.9,
                 marker="o" if len(values) < SMOOTHED_FROM else "",
-                markersize=4,
+                markersize=4 if len(values) > 1 else 8,
+                clip_on=len(values) > 1,
                 label=line.label,
             )
             handles.setdefault(line.label, handle)
+            if len(values) == 1:
+                style.label_point(axes, f"{line.label} {values[0]:.4g}", (steps[0], values[0]), (-5, 5), "right")
         if name in references:
             label, value = references[name]
             handles[label] = axes.axhline(value, color=style.INK, linewidth=0.8, linestyle=":")

@@ -32,7 +32,7 @@ def plot_lengths(
 ) -> Figure:
     """Plot histograms of the lengths of texts, with lines at the median and the 80th percentile.
 
-    The last bar includes the longest 1% of the texts.
+    The last bar includes the longest 1% of the texts, and has a label such as ≥ 520.
 
     Args:
         panels: name of the length with its unit, such as "words in a review" -> (texts,) int. Each gives one panel.
@@ -80,7 +80,7 @@ def _draw_lengths(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | No
     edges = np.arange(low, top + 1 + width, width) - 0.5
     groups = [shown] if fits is None else [shown[fits], shown[~fits]]
     weights = [np.full(len(group), 1 / len(values)) for group in groups]
-    axes.hist(groups, bins=edges.tolist(), weights=weights, stacked=True, color=COLORS[: len(groups)])
+    heights, *_ = axes.hist(groups, bins=edges.tolist(), weights=weights, stacked=True, color=COLORS[: len(groups)])
     axes.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10]))  # 2.5% would be rounded
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if axes.get_ylim()[1] > 0.05 else 1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -88,11 +88,10 @@ def _draw_lengths(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | No
     median, most = np.quantile(values, [0.5, 0.8])
     for value, dashes in ((median, (4, 2)), (most, (1, 1))):
         axes.axvline(value, color=style.INK, linewidth=1.2, dashes=dashes)
-    axes.set_title(
-        f"median: {median:,.0f} (dashed), 80th percentile: {most:,.0f} (dotted)",
-        fontsize=style.TICK_SIZE,
-        color=style.INK,
-    )
+    style.panel_title(axes, f"median: {median:,.0f} (dashed), 80th percentile: {most:,.0f} (dotted)", style.TICK_SIZE)
+    if top < values.max():
+        last = (edges[-1], float(np.max(np.transpose(heights)[-1])))  # of stacked bars, the upper one
+        style.label_point(axes, f"≥ {edges[-2] + 0.5:,.0f}", last, (0, 2), "right")
 
 
 def _percent(share: float) -> str:
@@ -223,6 +222,6 @@ def plot_table(rows: Mapping[str, str], *, title: str) -> Figure:
     axes.set_axis_off()
     for number, (name, value) in enumerate(rows.items()):
         axes.axhline(number + 1, color=style.PALE, linewidth=style.THIN)
-        for place, text, color in ((0.0, name, style.GREY), (VALUES, style.shorten(value, 36), style.INK)):
+        for place, text, color in ((0.0, name, style.SOFT), (VALUES, style.shorten(value, 36), style.INK)):
             axes.text(place, number + 0.5, text, fontsize=style.LABEL_SIZE, color=color, va="center", parse_math=False)
     return figure

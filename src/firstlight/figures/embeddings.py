@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 
-LABEL_SIZE = 9.0  # points
-LONGEST_LABEL = 14
+LABEL_SIZE, LARGE_LABEL, FEW = 8.0, 10.0, 60  # points; labels of at most FEW tokens are large
+LONGEST_LABEL = 16
 MARKERS = "osD^vPX*"
 COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.INK, style.ORANGE, style.SKY)
 POINT = 5.0  # width of a marker in points
-OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths right, points up
+NEAR = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths right, points up
+FAR = tuple((across, up) for up in (12, -12, 18, -18, 24, -24) for across in (0, 0.6, -0.6, 1.4, -1.4))  # with a line
 
 
 def plot_embeddings(
@@ -36,7 +37,7 @@ def plot_embeddings(
         panels: name of the projection -> (tokens, 2) float, the coordinates of the tokens.
         tokens: the tokens, the most important first. Labels are placed in this order.
         groups: (tokens,) int, indices into `names`.
-        names: names of the groups. A group with a name that starts with "other" is gray.
+        names: names of the groups. A group with a name that starts with "other" is gray and has small points.
         axis_labels: name of the projection -> labels of its x axis and y axis.
         columns: number of panels in a row.
         title: heading of the figure.
@@ -60,16 +61,17 @@ def plot_embeddings(
         problem = f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}"
         raise ValueError(f"{problem}; pass one group and one point (x, y) for each token")
     num_rows = -(-len(panels) // columns)
-    figure, grid = style.new_panels(title, 0.9 + 4.7 * num_rows, num_rows, columns)
+    figure, grid = style.new_panels(title, 0.9 + 5.4 * num_rows, num_rows, columns)
     present = sorted(set(groups))
     colors = [_color(names, group) for group in groups]
     for axes, (name, points) in zip(grid, panels.items(), strict=False):
         x, y = (axis_labels or {}).get(name, ("", ""))
         style.label_axes(axes, x, y, name)
         for group in present:
-            marker = MARKERS[group % len(MARKERS)]
             chosen = np.asarray(points)[np.asarray(groups) == group].T
-            axes.plot(*chosen, marker, markersize=POINT - 1, color=_color(names, group), label=names[group])
+            color, marker = _color(names, group), MARKERS[group % len(MARKERS)]
+            size, opacity = (2.5, 0.5) if color == style.SOFT else (POINT - 1, 1.0)
+            axes.plot(*chosen, marker, markersize=size, alpha=opacity, color=color, label=names[group])
         axes.margins(0.07)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
@@ -82,7 +84,7 @@ def plot_embeddings(
 
 def _color(names: Sequence[str], group: int) -> str:
     """Return the color of a group: gray if its name starts with "other"."""
-    return style.GREY if names[group].startswith("other") else COLORS[group % len(COLORS)]
+    return style.SOFT if names[group].startswith("other") else COLORS[group % len(COLORS)]
 
 
 def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors: Sequence[str]) -> None:
@@ -92,13 +94,14 @@ def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors
     pixel = figure.dpi / 72  # pixels per point
     places = axes.transData.transform(points)  # (tokens, 2) pixels
     inside = axes.get_window_extent()
+    size = LABEL_SIZE if len(tokens) > FEW else LARGE_LABEL
     half = POINT / 2 * pixel
     taken = np.hstack((places - half, places + half))  # left, bottom, right, top of all points and labels
-    for token, place, color in zip(tokens, places, colors, strict=True):
+    for token, point, place, color in zip(tokens, points, places, colors, strict=True):
         name = style.shorten(token, LONGEST_LABEL) or token
-        width = (0.68 * len(name) + 0.3) * LABEL_SIZE * pixel
-        height = 1.15 * LABEL_SIZE * pixel
-        for across, up in OFFSETS:
+        width = (0.68 * len(name) + 0.3) * size * pixel
+        height = 1.15 * size * pixel
+        for across, up in (*NEAR, *FAR):
             x = place[0] + across * (width / 2 + 4 * pixel)
             y = place[1] + up * pixel * 1.45
             box = np.array([x - width / 2, y - height / 2, x + width / 2, y + height / 2])
@@ -106,7 +109,9 @@ def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors
             if hits.any() or not (inside.contains(*box[:2]) and inside.contains(*box[2:])):
                 continue
             taken = np.vstack((taken, box))
-            point = tuple(axes.transData.inverted().transform((x, y)))
-            label = axes.annotate(name, point, fontsize=LABEL_SIZE, color=color, ha="center", va="center")
-            label.set(parse_math=False, in_layout=False)
+            line = {"arrowstyle": "-", "color": color, "linewidth": 0.4, "alpha": 0.7, "shrinkA": 0, "shrinkB": 1}
+            away = tuple(axes.transData.inverted().transform((x, y)))
+            arrow = line if (across, up) in FAR else None
+            label = axes.annotate(name, tuple(point), away, arrowprops=arrow, fontsize=size, color=color)
+            label.set(ha="center", va="center", parse_math=False, in_layout=False)
             break

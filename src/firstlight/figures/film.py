@@ -57,6 +57,6 @@ def plot_training_frame(
         place = {"ha": "center", "va": "center", "clip_on": True, "parse_math": False}
         scatter.text(x, y, style.shorten(name, 10) or "␣", fontsize=style.TICK_SIZE - 1, color=style.BLUE, **place)
     text.set_axis_off()
-    text.set_title("what it says", fontsize=style.TITLE_SIZE, color=style.INK)
+    style.panel_title(text, "what it says")
     text.text(0, 1, sample, va="top", fontsize=style.TICK_SIZE - 1, color=style.INK, parse_math=False, wrap=True)
     return figure

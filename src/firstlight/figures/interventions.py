@@ -99,7 +99,7 @@ def plot_block_grid(
     if not panels or not all(shape) or any(np.shape(values) != shape for values in panels.values()):
         shapes = [np.shape(values) for values in panels.values()]
         raise ValueError(f"panels have the shapes {shapes} for {shape[0]} rows and {shape[1]} columns; pass equal ones")
-    height = 1.2 + len(panels) * (0.75 + 1.25 * ROW * len(rows))
+    height = 1.7 + len(panels) * (0.75 + 1.25 * ROW * len(rows))
     figure, every_axes = style.new_panels(title, height, len(panels))
     colors = style.DIVERGING if limits[0] < 0 else "Blues"
     for axes, (name, values) in zip(every_axes, panels.items(), strict=True):
@@ -117,5 +117,5 @@ def plot_block_grid(
                 ink = style.readable_on(tuple(image.cmap(image.norm(values[row, column]))))
                 place = {"ha": "center", "va": "center", "fontsize": style.TICK_SIZE - 2, "parse_math": False}
                 axes.text(column, row, style.shorten(written[row][column], 12), color=ink, **place)
-    style.color_bar(image, figure, ax=list(every_axes), label=label, aspect=30 * height / 5)
+    style.color_bar(image, figure, ax=list(every_axes), label=label, location="bottom", shrink=0.5, aspect=40)
     return figure

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 LONGEST_PROMPT = 40
+SMALLEST = 0.0005  # smaller probabilities would be rounded to 0.0%
 
 
 def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "") -> Figure:
-    """Plot the probabilities of the most likely next tokens, and of all other tokens together.
+    """Plot the probabilities of the most likely next tokens, without those below 0.1%.
 
-    The heading quotes the end of the prompt.
+    The heading quotes the end of the prompt. The label of the x axis gives the probability of all other tokens.
 
     Args:
         tokens: labels of the most likely tokens, in descending order of probability.
@@ -35,21 +36,23 @@ def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prom
         >>> from firstlight.figures import plot_next_tokens
         >>> figure = plot_next_tokens(["e", "y"], np.array([0.75, 0.125]), prompt="perchanc")
         >>> [text.get_text() for text in figure.axes[0].texts]
-        ['75.0%', '12.5%', '12.5%']
+        ['75.0%', '12.5%']
+        >>> figure.axes[0].get_xlabel()
+        'probability of the next token; all others together: 12.5%'
     """
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
     heading = f"Next token after “{ending}”" if prompt else "First token of a text"
-    figure, axes = style.new_axes(heading, 1.8 + 0.3 * len(tokens))
+    figure, axes = style.new_axes(heading, 1.5 + 0.3 * _num_shown(probabilities))
     style.label_axes(axes, "probability of the next token", "next token")
     _draw(axes, tokens, probabilities)
     return figure
 
 
 def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDArray[Any]) -> Figure:
-    """Plot the probabilities of the most likely words for each [MASK] of a text, and of all other words together.
+    """Plot the probabilities of the most likely words for each [MASK] of a text, without those below 0.1%.
 
-    The heading quotes the text.
+    The heading quotes the text. The labels of the x axes give the probability of all other words.
 
     Args:
         text: the text with its masks.
@@ -67,36 +70,43 @@ def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDAr
         >>> from firstlight.figures import plot_fillings
         >>> figure = plot_fillings("It [MASK] after a week", [["broke", "died"]], np.array([[0.5, 0.25]]))
         >>> [text.get_text() for text in figure.axes[0].texts]
-        ['50.0%', '25.0%', '25.0%']
+        ['50.0%', '25.0%']
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if len(probabilities) != len(words) or not len(words):
         problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
         raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
     heading = f"Predictions for “{style.shorten(text, limit=60)}”"
-    figure, panels = style.new_panels(heading, 0.6 + sum(1.2 + 0.3 * len(each) for each in words), rows=len(words))
+    figure, panels = style.new_panels(
+        heading, 0.6 + sum(1.2 + 0.3 * _num_shown(each) for each in probabilities), rows=len(words)
+    )
     for number, (axes, names, shares) in enumerate(zip(panels, words, probabilities, strict=True), start=1):
-        style.label_axes(axes, "", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")
+        style.label_axes(axes, "probability", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")
         _draw(axes, names, shares)
-    panels[-1].set_xlabel("probability of the word")
     return figure
 
 
-def _draw(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None:
-    """Plot a bar for each name, the first on top, and one bar for the remaining probability.
+def _num_shown(probabilities: NDArray[Any]) -> int:
+    """Return the number of probabilities that are not rounded to 0.0%, at least 1."""
+    return max(int(np.sum(np.asarray(probabilities) >= SMALLEST)), 1)
 
-    names: labels of the bars, such as words; long names are shortened. probabilities: (names,) float, with a sum of at
-    most 1. Raises ValueError if the lengths differ, or there are no names.
+
+def _draw(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None:
+    """Plot a bar for each name, the first on top, and write the remaining probability into the label of the x axis.
+
+    names: labels of the bars, such as words; long names are shortened. probabilities: (names,) float, descending,
+    with a sum of at most 1. Raises ValueError if the lengths differ, or there are no names.
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if probabilities.shape != (len(names),) or not len(names):
         problem = f"there are {len(names)} tokens and probabilities of shape {probabilities.shape}"
         raise ValueError(f"{problem}; pass one probability for each token, and at least one token")
-    rest = max(1 - float(probabilities.sum()), 0.0)
-    shown = [style.shorten(name) if name.strip() else name for name in names] + ["all others"]
-    values = np.append(probabilities, rest)
+    values = probabilities[: _num_shown(probabilities)]
+    shown = [style.shorten(name) if name.strip() else name for name in names[: len(values)]]
+    rest = max(1 - float(values.sum()), 0.0)
+    axes.set_xlabel(style.with_signs(f"{axes.get_xlabel()}; all others together: {rest:.1%}", shown))
     rows = np.arange(len(values))
-    bars = axes.barh(rows, values, color=[style.BLUE] * len(names) + [style.GREY], height=0.75)
+    bars = axes.barh(rows, values, color=style.BLUE, height=0.75)
     axes.bar_label(bars, [f"{value:.1%}" for value in values], padding=4, fontsize=style.TICK_SIZE, color=style.INK)
     axes.set_yticks(rows, shown, parse_math=False)
     axes.set_ylim(len(values) - 0.5, -0.5)

@@ -66,7 +66,7 @@ def plot_probability_per_star(
             axes.set_xlabel("not in the training data", fontsize=style.TICK_SIZE, style="italic")
     panels[0].set_ylabel("share of reviews")
     panels[0].yaxis.set_major_formatter(PercentFormatter(decimals=0))
-    figure.supxlabel(f"probability of “{event}” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.INK)
+    figure.supxlabel(f"probability of “{event}” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.SOFT)
     return figure
 
 
@@ -147,7 +147,7 @@ def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     name = "1 star" if star == 1 else f"{star} stars"
-    axes.set_title(f"{name}\nn = {len(probability):,}, mean {mean:.2f}", fontsize=style.TICK_SIZE, color=style.INK)
+    style.panel_title(axes, f"{name}\nn = {len(probability):,}, mean {mean:.2f}", style.TICK_SIZE)
 
 
 def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str], colors: list[str]) -> None:
@@ -165,7 +165,7 @@ def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str], colors
             center = starts[row, column] + percent[row, column] / 2
             axes.text(center, row, f"{percent[row, column]:.0f}", color=style.readable_on(color), **IN_THE_MIDDLE)
     for row in rows[totals == 0]:
-        axes.text(50, row, "no examples", color=style.GREY, **IN_THE_MIDDLE)
+        axes.text(50, row, "no examples", color=style.SOFT, **IN_THE_MIDDLE)
 
     labels = [f"{name}  (n = {total:,})" for name, total in zip(names, totals, strict=True)]
     axes.set_yticks(rows, labels, parse_math=False)

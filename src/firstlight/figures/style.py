@@ -1,4 +1,8 @@
-"""The style of all figures. The functions do not change matplotlib's global settings, and need no display."""
+"""The style of all figures. The functions do not change matplotlib's global settings, and need no display.
+
+The typeface is DejaVu Sans, with DejaVu Sans Mono for colored texts. matplotlib brings both, so a figure and its layout
+are the same on every machine; no other sans serif is on all of them. It also has the signs ␣, ⏎ and µ.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,12 +26,13 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, YELLOW, BLACK = "#56B4E9", "#CC79A7", "#F0E442", "#000000"
 PALETTE = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW, BLACK)
 DIVERGING = LinearSegmentedColormap.from_list("against and for", [VERMILION, "#EDA97D", "white", "#7FB8D8", BLUE])
-INK, GREY, PALE = "#222222", "#8A8A8A", "#ECECEC"  # text and lines; neutral elements; grids and empty areas
+INK, SOFT, GREY, PALE = "#222222", "#595959", "#8A8A8A", "#ECECEC"  # titles; labels; neutral elements; empty areas
 
-HEADING_SIZE, TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 13.0, 11.0, 11.0, 10.0  # points
+HEADING_SIZE, TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 14.0, 11.0, 10.0, 9.5  # points
 THIN = 0.6  # width of a thin line in points
 ELLIPSIS = "…"
 SAMPLE_MARK = " – GENERATED SAMPLE"
+SIGNS = {"␣": "a space", "⏎": "a line break", "⇥": "a tab"}
 
 
 def new_figure(title: str = "", height: float = 5.0) -> Figure:
@@ -62,17 +67,29 @@ def lay_out(figure: Figure) -> None:
 
 
 def heading(figure: Figure, text: str) -> None:
-    """Write the heading of a figure on one line. A `$` does not start a formula."""
-    figure.suptitle(shorten(text, limit=80), fontsize=HEADING_SIZE, fontweight="bold", color=INK, parse_math=False)
+    """Write the heading of a figure on one line, at the left. A `$` does not start a formula."""
+    place = {"x": MARGIN / figure.get_figwidth(), "ha": "left"}
+    figure.suptitle(shorten(text, limit=80), fontsize=HEADING_SIZE, color=INK, parse_math=False, **place)
+
+
+def panel_title(axes: Axes, text: str, size: float = TITLE_SIZE) -> None:
+    """Write the title of axes at their left edge. A `$` does not start a formula."""
+    axes.set_title(text, x=0, ha="left", fontsize=size, color=INK, parse_math=False)
+
+
+def with_signs(label: str, tokens: Sequence[str]) -> str:
+    """Return a label that also says what the signs in the names of tokens stand for, such as ␣."""
+    found = [f"{sign} is {meaning}" for sign, meaning in SIGNS.items() if any(sign in token for token in tokens)]
+    return "; ".join([label, *found])
 
 
 def tidy(axes: Axes) -> None:
     """Set the fonts and line widths of axes. Call it before you change single properties of the axes."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[:].set(linewidth=THIN, color=INK)
-    axes.tick_params(labelsize=TICK_SIZE, width=THIN, color=INK, labelcolor=INK)
+    axes.spines[:].set(linewidth=THIN, color=GREY)
+    axes.tick_params(labelsize=TICK_SIZE, length=3, width=THIN, color=GREY, labelcolor=SOFT)
     for label in (axes.xaxis.label, axes.yaxis.label):
-        label.set(fontsize=LABEL_SIZE, color=INK)
+        label.set(fontsize=LABEL_SIZE, color=SOFT)
 
 
 def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Literal["both", "x", ""] = "") -> None:
@@ -81,10 +98,16 @@ def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Literal["bo
     axes.set_xlabel(x, parse_math=False)
     axes.set_ylabel(y, parse_math=False)
     if title:
-        axes.set_title(title, fontsize=TITLE_SIZE, color=INK, parse_math=False)
+        panel_title(axes, title)
     if grid:
         axes.grid(axis=grid, color=PALE, linewidth=THIN)
         axes.set_axisbelow(True)
+
+
+def label_point(axes: Axes, text: str, point: tuple[float, float], shift: tuple[float, float], ha: str) -> None:
+    """Write a text near a point. shift: points to the right and up; ha: its horizontal alignment."""
+    look: dict[str, Any] = {"fontsize": TICK_SIZE, "color": INK, "ha": ha, "parse_math": False}
+    axes.annotate(text, point, shift, textcoords="offset points", **look)
 
 
 def legend(of: Figure | Axes, *entries: Sequence[Any], **options: Any) -> None:
@@ -100,8 +123,8 @@ def legend(of: Figure | Axes, *entries: Sequence[Any], **options: Any) -> None:
 def color_bar(image: ScalarMappable, figure: Figure, **options: Any) -> None:
     """Add the color scale of an image to a figure. options: of matplotlib's `colorbar`."""
     bar = figure.colorbar(image, **options)
-    bar.outline.set_linewidth(THIN)
     tidy(bar.ax)
+    bar.outline.set_visible(False)
 
 
 def readable_on(background: ColorType) -> str:

@@ -1,6 +1,8 @@
 """Choice of the tokens in the figure of the embeddings, and their groups, which determine the colors."""
 
+import re
 import tomllib
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +15,10 @@ from firstlight.text.sentence_tokenizers import MARKS, SPACE
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL
 
-MOST_TOKENS = 300  # tokens in the figure
+MOST_TOKENS = 150  # tokens in the figure
 BYTES = 256
+WORD = re.compile(r"\w")
+SIGNS = {"␣": "space", "⏎": "line break", "⇥": "tab"}
 SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automatically
 OPINIONS = tomllib.loads(Path(__file__).with_name("opinions.toml").read_text(encoding="utf-8"))
 POSITIVE, NEGATIVE = frozenset(OPINIONS["positive"]), frozenset(OPINIONS["negative"])
@@ -41,15 +45,19 @@ class DrawnTokens(NamedTuple):
 
 
 def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], str]) -> DrawnTokens:
-    """Return the characters that a network writes. readable: function that returns the readable name of a token id."""
+    """Return the characters that a network writes. A punctuation mark has its name, such as "full stop".
+
+    readable: function that returns the readable name of a token id.
+    """
     ids = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.unwritten][:MOST_TOKENS]
+    shown = [readable(i) for i in ids]
     groups = [_group_of_character(tokenizer.words[i]) for i in ids]
     names = ["vowels", "consonants", "capital vowels", "capital consonants", "punctuation and space"]
-    return DrawnTokens(ids, [readable(i) for i in ids], groups, names)
+    return DrawnTokens(ids, [SIGNS.get(name) or _name_of(name) for name in shown], groups, names)
 
 
 def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens:
-    """Return the most frequent words or pieces of words. Words that express an opinion are first.
+    """Return the most frequent words, without punctuation, or pieces of words. Words of opinion are first.
 
     words: the words of the vocabulary with a vector. readable: function that returns the readable name of a token id.
     """
@@ -62,11 +70,18 @@ def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens
         group_names = ["begins a word", "capitalized", "inside a word", "other signs"]
         return DrawnTokens(ids, [readable(i) for i in ids], groups, group_names)
     opinions = [i for i, word in enumerate(words) if word in POSITIVE | NEGATIVE][: MOST_TOKENS // 3]
-    others = [i for i in range(len(marks), len(words)) if words[i] not in POSITIVE | NEGATIVE]
+    others = [
+        i for i, word in enumerate(words) if i >= len(marks) and word not in POSITIVE | NEGATIVE and WORD.search(word)
+    ]
     ids = [*opinions, *others[: MOST_TOKENS - len(opinions)]]
     groups = [0 if words[i] in POSITIVE else 1 if words[i] in NEGATIVE else 2 for i in ids]
     group_names = ["positive words", "negative words", "other words"]
     return DrawnTokens(ids, [words[i] for i in ids], groups, group_names, [OPINION_NOTE] if opinions else [])
+
+
+def _name_of(character: str) -> str:
+    """Return the name of a punctuation mark, such as "full stop"; any other text as it is."""
+    return character if len(character) != 1 or character.isalnum() else unicodedata.name(character, character).lower()
 
 
 def _group_of_character(character: str) -> int:

@@ -28,13 +28,15 @@ class Drawing:
     """Figure of `explore`.
 
     caption: describes the figure and what to look for. needs: the required traits of the run or task, separated by
-    spaces, as in `traits_of`. module: the module of the function that draws it.
+    spaces, as in `traits_of`. module: the module of the function that draws it. default: the traits that are required
+    as well, unless the user names the figure.
     """
 
     name: str
     caption: str
     needs: str
     module: str
+    default: str = ""
 
     def draw(self, subject: "Subject") -> Drawn:
         """Import the module and return the figure."""
@@ -54,7 +56,9 @@ def _described(package: str, module: str, kind: str = "") -> list[Drawing]:
     path = Path(str(files(package))) / f"{module}.yaml"
     described = read_yaml(path) if path.is_file() else {}
     return [
-        Drawing(name, each["caption"], f"{kind} {each.get('needs', '')}", f"{package}.{module}")
+        Drawing(
+            name, each["caption"], f"{kind} {each.get('needs', '')}", f"{package}.{module}", each.get("default", "")
+        )
         for name, each in described.items()
     ]
 
@@ -70,9 +74,9 @@ def form_of(data: Mapping[str, Any]) -> str:
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     """Return the traits of a resolved config, as used by Drawing.needs.
 
-    The traits of a run are: run, the name of its kind, attention, embedding, encoded (positions have an encoding), and
-    one_text (it reads one text or pair at a time, not several answers). The traits of its data are: reviews, labels,
-    stars, characters, pairs and words.
+    The traits of a run are: run, the name of its kind, attention, layers (it has several layers of attention),
+    embedding, encoded (positions have an encoding), and one_text (it reads one text or pair at a time, not several
+    answers). The traits of its data are: reviews, labels, stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
     traits = {form_of(data)}
@@ -89,6 +93,8 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     traits |= {"run", kind.name}
     if architecture == "transformer":
         traits.add("attention")
+        if model["num_layers"] > 1 or "num_decoder_layers" in model:
+            traits.add("layers")
         if model["positions"] in ("learned", "sinusoidal", "rotary"):
             traits.add("encoded")
     if data.get("choice_columns") is None:
@@ -99,7 +105,7 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
 
 
 def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]:
-    """Return the figures of the given names, or all figures that fit.
+    """Return the figures of the given names; without names, all figures that are drawn by default.
 
     what: name of the run or task, for the error. Raises UserError for a figure that does not exist or does not fit.
     """
@@ -112,4 +118,6 @@ def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]
             raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(every)}")
         if name not in fitting:
             raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(fitting)}")
-    return [fitting[name] for name in dict.fromkeys(names)] if names else [*fitting.values()]
+    return [fitting[name] for name in dict.fromkeys(names)] or [
+        each for each in fitting.values() if traits.issuperset(each.default.split())
+    ]

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def statistics(subject: Subject) -> Drawn:
     """Return the table of the statistics of the complete text, which is read from the source again."""
     data = subject.data
     found = text_statistics(data.complete_text())
-    return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
+    return Drawn(plot_table(found.rows(), title=f"Statistics of {Path(data.source.where).name}"))
 
 
 def passages(subject: Subject) -> Drawn:

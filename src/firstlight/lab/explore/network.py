@@ -23,9 +23,11 @@ NEIGHBORS = 30  # t-SNE's perplexity
 
 
 def attention(subject: Subject) -> Drawn:
-    """Return the figure of the attention weights of all heads of all blocks."""
+    """Return the figure of the attention weights of all heads of all blocks; of a single block with the tokens."""
     _, notes = subject.chosen_text()
     found = subject.attention
+    if len(found.maps) == 1:
+        return attention_heads(subject)
     figure = plot_attention_grid({part.name: part.weights for part in found.maps}, title=subject.run.attention_title)
     return Drawn(figure, [*notes, *found.notes])
 
@@ -35,7 +37,7 @@ def attention_heads(subject: Subject) -> Drawn:
     _, notes = subject.chosen_text()
     found = subject.attention
     part = found.maps[-1]
-    figure = plot_attention_heads(part.weights, part.queries, part.keys, part.name.capitalize())
+    figure = plot_attention_heads(part.weights, part.queries, part.keys, f"Attention weights of {part.name}")
     return Drawn(figure, [*notes, *found.notes])
 
 

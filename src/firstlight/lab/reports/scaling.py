@@ -1,6 +1,7 @@
 """The scaling law of a sweep over sizes and budgets: the runs that count, the fit, and the section of a report."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,7 +252,10 @@ def draw(found: Scaling, folder: Path) -> Path:
         found.fit.law.loss,
         held_out=np.arange(len(points)) >= len(found.points),
         unit=f"validation loss ({UNITS[found.metric.rpartition('/')[2]]})",
-        title=f"{points[0].run.task}: {_formula(found.fit.law)}",
+        title=f"Scaling law of {points[0].run.task}",
+        formula=re.sub(  # with braces around exponents, it is mathtext
+            r"\^(-?[\d.]+)", r"^{\1}", f"${_formula(found.fit.law)}$"
+        ),
     )
     if points[0].run.is_sample:
         mark_sample(figure)
