@@ -109,11 +109,11 @@ def test_before_the_first_block_only_the_token_that_differs_and_its_neighbors_ca
     write(place, "other", other)
     assert shares(place, 2) == pytest.approx(torchs(runs[0], other), abs=0.06)
     place.locator("[data-token='4']").hover()
-    line = place.locator("text=/ → .*: block 1: -?[0-9]+% of the difference/")
+    line = place.locator("text=/ → .*: before block 1: -?[0-9]+% of the difference/")
     line.wait_for(timeout=WAIT)
     assert int(re.findall(r"(-?\d+)%", line.inner_text())[0]) > 20
     place.locator("[data-token='1']").hover()
-    place.locator("text=/^is → is: block 1: 0% of the difference/").wait_for(timeout=WAIT)
+    place.locator("text=/^is → is: before block 1: 0% of the difference/").wait_for(timeout=WAIT)
     write(place, "other", TEXT)
     place.locator("text=The two texts have the same prediction.").wait_for(timeout=WAIT)
     write(place, "other", "short")

@@ -262,7 +262,7 @@ def test_a_vector_of_the_second_text_brings_what_it_brings_in_the_run(
     write(place, "other", case.texts[1])
     token = int((case.inputs[0] != case.others[0])[0].nonzero()[0])
     choose(place, "source", token)
-    line = place.locator("text=/ → .*: block 1: -?[0-9]+%.* of the difference/")
+    line = place.locator("text=/ → .*: before block 1: -?[0-9]+%.* of the difference/")
     line.wait_for(timeout=WAIT)
     wanted = case.shares(case.inputs, 0).argmax()
     cache = run_with_cache(case.run.network, *case.others)[1]
@@ -293,7 +293,7 @@ def test_the_link_has_the_whole_state(
     choose(place, "target" if run == TRANSLATOR else "source", 2)
     state = [shares(place, column) for column in range(3)] + [says(place, "scores")]
     there = show(place.page.url).page.locator(f"[data-run='{run}'] .inspector")
-    there.locator(".chips button.here").wait_for(timeout=WAIT)
+    there.locator(".chips button.here").last.wait_for(timeout=WAIT)
     assert [shares(there, column) for column in range(3)] + [says(there, "scores")] == state
     assert there.locator("[name=layer] option:checked").inner_text() == title
     assert not there.get_by_role("checkbox", name=f"{title}, head 1 on").is_checked()
@@ -304,8 +304,8 @@ def test_pointing_at_a_key_marks_a_token_of_the_source(inside: Callable[..., Any
     place.locator("[name=layer]").select_option(label="cross-attention of block 1")
     for caption, side in (("keys", "source"), ("queries", "target")):
         figure = place.locator("figure").filter(has=place.page.locator(f"figcaption:text-is('{caption}')"))
-        figure.locator("canvas").hover(position={"x": 3, "y": 3})
-        assert place.locator(".chips .here").get_attribute("data-side") == side
+        figure.locator("canvas").hover(position={"x": 3, "y": 30})
+        assert place.locator(f".chips [data-side={side}].here").get_attribute("data-token") == "1"
 
 
 def test_a_text_without_a_mask_is_refused_and_nothing_fails(show: Callable[..., Opened]) -> None:

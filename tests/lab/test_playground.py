@@ -104,7 +104,7 @@ def test_words_that_are_not_read_are_grey_and_all_are_text() -> None:
     assert shown == ["<i>", *words[1:31], "…", "and", "14", "more", "a&b", "last"]
     assert html.index("unread") < html.index("a&amp;b") < html.rindex("unread")
     assert 'class="word" data-row="0" data-column="0" style="--shade:#D55E00' in html
-    assert 'class="word unknown" data-row="1" data-column="1" style="--shade:#0072B2a6"' in html
+    assert 'class="word unknown" data-row="1" data-column="1" style="--shade:#0072B280"' in html
     assert re.findall('title="([^"]*)"', html)[::2] == ["-1.00 for &lt;5&gt;", "not in the vocabulary"]
 
 
@@ -362,6 +362,19 @@ def test_a_panel_says_what_run_it_shows(panel) -> None:
     sample = copy.copy(run)
     sample.data_source = "sample"
     assert "trained on a GENERATED SAMPLE, not on real data" in text_of(page.page([ClassifierPanel(sample)]))
+
+
+def test_panels_say_what_differs_in_the_commands_of_their_runs_without_paths(panel, tmp_path: Path) -> None:
+    runs = [copy.copy(panel("stars").run) for _ in range(2)]
+    for run, typed in zip(
+        runs, (["seed=1", "dropout=0", "data.path=/home/me"], ["seed=1", "dropout=0.5"]), strict=True
+    ):
+        run.folder = dataclasses.replace(run.folder, path=tmp_path / typed[1])
+        run.folder.path.mkdir()
+        run.folder.write({"overrides": typed})
+    html = page.page([ClassifierPanel(run) for run in runs])
+    assert re.findall(r"· (\w+=[^<]*)", html) == ["dropout=0", "dropout=0.5"]
+    assert "/home/me" not in html
 
 
 def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:

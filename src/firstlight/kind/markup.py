@@ -14,7 +14,7 @@ from firstlight.kind.attention import AttentionMap
 from firstlight.kind.panel import Inputs
 
 FOR, AGAINST = style.BLUE, style.VERMILION
-DEEPEST = 0.65  # largest opacity of a color at which dark text is readable
+DEEPEST = 0.5  # largest opacity of a color at which text is readable in light and dark
 SMALL_SCORE = 0.5  # nats; a text with smaller scores only has pale colors
 MOST_CLASSES = 10  # classes with a bar, the most probable ones
 LEGEND = (  # of words with attention; page.js writes into it

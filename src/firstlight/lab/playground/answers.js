@@ -103,7 +103,7 @@ function shadedWords(read, worth, label) {
   const isUnknown = new Set(read.wordOf.filter((_, i) => read.ids[i] === UNKNOWN_ID));
   return read.words.map((word, i) => {
     if (!worth.has(i)) return html`<span class="unread" title="the network does not read this word">${word}</span> `;
-    const value = worth.get(i), strength = Math.round(65 * Math.min(Math.abs(value) / largest, 1));
+    const value = worth.get(i), strength = Math.round(50 * Math.min(Math.abs(value) / largest, 1));
     const says = isUnknown.has(i) ? "not in the vocabulary" : `${value > 0 ? "+" : ""}${value.toFixed(2)} for ${label}`;
     const shade = `color-mix(in srgb, var(--${value > 0 ? "for" : "against"}) ${strength}%, transparent)`;
     return html`<span class="word${isUnknown.has(i) ? " unknown" : ""}" style="--shade:${shade}" title="${says}">${word}</span> `;

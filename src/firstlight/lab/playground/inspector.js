@@ -5,7 +5,7 @@
 function openInspector(place, network, { number, text, examples }) {
   const layers = layersOf(network), nameOf = namesOf(network), heads = network.options.num_heads, isTranslator = network.kind === "translator";
   const start = network.kind === "generator" ? Infinity : 0; // the last token of a generator attends to all
-  const state = { text, other: "", instead: "", side: isTranslator ? "target" : "source", token: start, layer: isTranslator ? layers.length - 1 : 0, head: 0, off: [], temperature: 1, topK: 0, topP: 1 };
+  const state = { text, other: "", instead: "", side: isTranslator ? "target" : "source", token: start, place: 0, layer: isTranslator ? layers.length - 1 : 0, head: 0, off: [], temperature: 1, topK: 0, topP: 1 };
   const link = new URLSearchParams(location.hash.slice(1));
   if (link.get("inside") === String(number)) {
     for (const [key, was] of Object.entries(state)) {
@@ -14,19 +14,21 @@ function openInspector(place, network, { number, text, examples }) {
     }
     state.layer = Math.min(Math.max(state.layer, 0), layers.length - 1);
     state.head = Math.min(Math.max(state.head, 0), heads - 1);
-    if (!isTranslator || state.side !== "target") state.side = "source";
+    if (!isTranslator) state.side = "source";
   }
   let now = null; // what the last run computed
+  let held = false; // whether a click has chosen the token; a click beside the controls ends it
   let turn = 0; // of the computations in the background; a later one ends an earlier one
 
   // --- its parts ---
 
+  const chosen = (side) => (side === "target" ? state.place : state.token); // the token of the text, or of the translation
   const field = (name, label, more = {}) => make("label", {}, `${label} `, make("input", { name, value: state[name], autocomplete: "off", spellcheck: false, ...more }));
   const slider = (name, label, min, max, step) => make("label", {}, `${label} `, make("input", { type: "range", name, min, max, step, value: state[name] }), make("output", {}, String(state[name])));
   const body = Object.fromEntries(STEPS.map(([name]) => [name, make("div", { className: "body" })]));
   const panels = STEPS.map(([name, title, says], i) => make("section", { className: "step", id: `step-${number}-${name}` }, make("h4", { tabIndex: -1 }, `${i + 1}. ${title}`), make("p", { className: "sees" }, says), body[name]));
   const teaching = TEACHING[network.kind] ?? examples.filter(Boolean).map((each) => [each, each, ""]);
-  const buttons = teaching.map(([name, first, second]) => make("button", { type: "button", className: "teaches", onclick: () => set({ text: first, other: second, side: "source", token: start }) }, name));
+  const buttons = teaching.map(([name, first, second]) => make("button", { type: "button", className: "teaches", onclick: () => set({ text: first, other: second, side: "source", token: start, place: 0 }) }, name));
   const guide = make("p", { className: "guide", role: "status" });
   const bar = make("p", { className: "fields" }, ...buttons,
     make("button", { type: "button", className: "tour", onclick: () => stop(0) }, "Tour"),
@@ -67,9 +69,8 @@ function openInspector(place, network, { number, text, examples }) {
   const bars = make("div", { className: "bars", role: "table", "aria-label": "probabilities" });
   body.output.append(make("form", { className: "fields", onsubmit: (event) => event.preventDefault() }, slider("temperature", "temperature", 0, 3, 0.05),
     ...(network.kind === "classifier" ? [] : [slider("topK", "top-k (0: all)", 0, 50, 1), slider("topP", "top-p", 0.05, 1, 0.05)])), bars);
-  body.patch.append(field("other", "Second text", { className: "long" }));
   const theirs = make("p", { className: "text chips" }); // the tokens of the second text
-  body.patch.append(theirs);
+  body.patch.append(field("other", "Second text", { className: "long" }), theirs);
   picture("patch", "patch", "share of the difference that each vector brings; rows are blocks, columns are tokens", "columns");
   body.patch.append(lines.patch);
 
@@ -79,15 +80,15 @@ function openInspector(place, network, { number, text, examples }) {
     if (name in state) set({ [name]: typeof state[name] === "number" ? Number(value) : value });
   });
   const over = (event) => {
-    const { side, token } = event.target.dataset;
+    const { target, type } = event, { side, token } = target.dataset;
+    if (type === "click") held = target.closest("[data-side], .chips") !== null || (held && target.closest("button, label, select, input") !== null);
+    if (!side || !now || (held && type === "mousemove")) return;
     if (token !== undefined) return mark(side, Number(token));
-    if (!side || !now) return;
-    const { width, height } = event.target.getBoundingClientRect(), layer = layers[state.layer];
+    const { width, height } = target.getBoundingClientRect(), layer = layers[state.layer];
     const of = { rows: layer.rows, keys: layer.columns, columns: "source" }[side], { length } = now.read.names[of];
     mark(of, Math.min(length - 1, Math.floor((side === "columns" ? event.offsetX / width : event.offsetY / height) * length)));
   };
-  place.addEventListener("mousemove", over);
-  place.addEventListener("focusin", over);
+  for (const type of ["mousemove", "click", "focusin"]) place.addEventListener(type, over);
   dark.addEventListener("change", () => now && draw());
 
   function set(changes) {
@@ -103,12 +104,11 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   function mark(side, token) {
-    if (side === state.side && token === state.token) return;
-    const isPredicted = [side, state.side].includes("target"); // the prediction after a token of the translation
-    Object.assign(state, { side, token });
+    if (side === state.side && token === chosen(side)) return;
+    const isPredicted = side === "target" && token !== state.place; // the prediction after a token of the translation
+    Object.assign(state, { side, [side === "target" ? "place" : "token"]: token });
     if (isPredicted) compute();
     else draw();
-    showInstead();
     keep();
   }
 
@@ -126,7 +126,7 @@ function openInspector(place, network, { number, text, examples }) {
 
   function results() {
     const layer = layers[state.layer], weights = ofMap(now.seen.get(`${layer.name}.hook_pattern`), state.head), names = now.read.names;
-    const row = Math.min(state.token, weights.rows - 1), head = `${layer.title}, head ${state.head + 1}, attention of ${names[layer.rows][row]}`;
+    const row = chosen(layer.rows), head = `${layer.title}, head ${state.head + 1}, attention of ${names[layer.rows][row]}`;
     const table = [["prediction", "now", "all heads", ...(now.second ? ["second text"] : [])], ...rowsOfBars().map(([i, ...shares]) => [nameOf(i), ...shares.map(shareText)])];
     return [[state.text], [], ...table, [], [head], ...names[layer.columns].map((name, j) => [name, shareText(weights.at(row, j))])].map((cells) => cells.join("\t")).join("\n");
   }
@@ -134,7 +134,7 @@ function openInspector(place, network, { number, text, examples }) {
   // The shares of a run with edits and other ids, and its activations.
   function shares(read, edit, seen = null) {
     const logits = network.run(inputsOf(network, read), { edit, see: seen ? (name, value) => seen.set(name, value) : undefined });
-    return logitsOf(network, logits, read, state.side === "target" ? Math.min(state.token, read.target?.length - 1 || 0) : 0);
+    return logitsOf(network, logits, read, Math.min(state.place, read.target?.length - 1 || 0));
   }
 
   function compute() {
@@ -143,7 +143,7 @@ function openInspector(place, network, { number, text, examples }) {
       const read = readInto(network, encodable(state.text));
       if (!read.source.length) throw new TextError("Type a text.");
       const second = state.other ? readInto(network, encodable(state.other)) : null;
-      state.token = Math.min(state.token, read.names[state.side].length - 1);
+      Object.assign(state, { token: Math.min(state.token, read.names.source.length - 1), place: Math.min(state.place, read.target?.length - 1 || 0) });
       now = { read, seen, logits: shares(read, without(state.off), seen), full: shares(read), second, others, worth: [], patches: null };
       if (second) now.otherLogits = shares(second, without(state.off), others);
     } catch (error) {
@@ -154,10 +154,9 @@ function openInspector(place, network, { number, text, examples }) {
     guide.textContent = now.read.notes.join("; ");
     for (const [side, chip] of Object.entries(chips)) {
       const names = now.read.names[side].map((name) => name || "·"), areShown = Array.from(chip.children, (each) => each.textContent).join("\n") === names.join("\n");
-      if (!areShown) chip.replaceChildren(...names.map((name, i) => make("button", { type: "button", className: "word", tabIndex: i ? -1 : 0, "data-side": side, "data-token": i }, name)));
+      if (!areShown) chip.replaceChildren(...names.map((name, i) => make("button", { type: "button", className: "word", "data-side": side, "data-token": i }, name)));
     }
     draw();
-    showInstead();
     place.dataset.turn = ++turn; // for tests, as `explained`
     explain(turn);
   }
@@ -175,7 +174,6 @@ function openInspector(place, network, { number, text, examples }) {
       if (own !== turn) return;
     }
     draw();
-    showInstead();
     place.dataset.explained = own;
     if (!second || second.source.length !== n) return;
     const blocks = [...new Set(layers.filter(({ columns, rows }) => columns === rows && rows === "source").map(({ block }) => block))];
@@ -195,7 +193,7 @@ function openInspector(place, network, { number, text, examples }) {
 
   function showInstead() {
     const { read } = now, goal = wanted(), i = state.token;
-    if (state.side !== "source") return (worths.textContent = `Prediction after ${read.names.target[i]}: ${nameOf(goal)}.`);
+    if (state.side !== "source") return (worths.textContent = `Prediction after ${read.names.target[state.place]}: ${nameOf(goal)}.`);
     const worth = now.worth[i], name = read.names.source[i], parts = [];
     if (name === MASK) return (worths.textContent = `This token is replaced by the prediction, so it has no worth.`);
     if (worth !== undefined) parts.push(`Without “${name}”, the probability of ${nameOf(goal)} is ${shareText(shareOf(now.logits, goal) - worth)} instead of ${shareText(shareOf(now.logits, goal))}.`);
@@ -227,8 +225,8 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   function drawArcs(weights, columns, row) {
-    const step = 26, width = columns.length * step + 40, x = (i) => 30 + i * step, height = 90;
-    const isOne = layers[state.layer].rows === layers[state.layer].columns, from = isOne ? x(row) : width / 2;
+    const step = 26, width = columns.length * step + 40, x = (i) => 30 + i * step, isOne = layers[state.layer].rows === layers[state.layer].columns;
+    const from = isOne ? x(row) : width / 2, height = isOne ? Math.min(90, 12 + 8 * columns.length) : 90, below = Math.min(100, 12 + 5.5 * Math.max(3, ...columns.map((name) => name.length)));
     const add = (parent, tag, attributes, text = "") => {
       const made = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
       for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -236,17 +234,18 @@ function openInspector(place, network, { number, text, examples }) {
       return made;
     };
     arcs.replaceChildren();
-    const svg = add(arcs, "svg", { viewBox: `0 0 ${width} ${height + 90}`, width, "aria-hidden": "true" });
+    const svg = add(arcs, "svg", { viewBox: `0 0 ${width} ${height + below}`, width, "aria-hidden": "true" });
+    if (!isOne) add(svg, "text", { x: from, y: 12, "text-anchor": "middle", "font-size": 12, "font-weight": 700, fill: "var(--ink)" }, now.read.names[layers[state.layer].rows][row]);
     columns.forEach((name, j) => {
       const share = weights.at(row, j), to = x(j), bend = isOne ? Math.min(height - 8, 12 + Math.abs(to - from) / 3) : height - 8;
-      if (share > 0.005) add(svg, "path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 6} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
-      add(svg, "text", { transform: `translate(${to} ${height + 8}) rotate(60)`, "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
+      if (share > 0.005) add(svg, "path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 18} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
+      add(svg, "text", { transform: name.length > 3 ? `translate(${to} ${height + 8}) rotate(60)` : `translate(${to} ${height + 14})`, "text-anchor": name.length > 3 ? "start" : "middle", "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
     });
   }
 
   function draw() {
     const layer = layers[state.layer], { seen, read } = now, names = read.names, of = (name) => seen.get(name), inner = (name) => of(`${layer.name}.hook_${name}`);
-    const row = state.side === layer.rows ? state.token : null, column = state.side === layer.columns ? state.token : null, at = Math.min(row ?? 0, names[layer.rows].length - 1);
+    const row = chosen(layer.rows), column = chosen(layer.columns);
     const stack = layer.block.split(".")[0], prefix = isTranslator ? `${stack}.` : "", group = network.options.num_heads / network.options.num_key_value_heads;
     const show = (name, values, more = {}) => {
       const canvas = canvases[name];
@@ -275,38 +274,39 @@ function openInspector(place, network, { number, text, examples }) {
     show("post", vectors(of(`${layer.block}.mlp.hook_post`) ?? of(`${layer.block}.mlp.hook_pre`)));
     show("mlp_out", vectors(of(`${layer.block}.hook_mlp_out`)));
     show("resid_post", vectors(of(`${layer.block}.hook_resid_post`)));
-    show("patch", now.patches && { rows: now.patches.length, columns: now.patches[0].length, at: (i, j) => now.patches[i][j] }, { row: null, column: state.side === "source" ? state.token : null });
-    drawArcs(weights, names[layer.columns], at);
+    show("patch", now.patches && { rows: now.patches.length, columns: now.patches[0].length, at: (i, j) => now.patches[i][j] }, { row: null, column: state.token });
+    drawArcs(weights, names[layer.columns], row);
     drawBars();
-    const token = names[layer.rows][at], order = best(Array.from({ length: weights.columns }, (_, j) => weights.at(at, j)), 4);
-    lines.scores.textContent = `${token} attends to ${order.filter((j) => weights.at(at, j)).map((j) => `${names[layer.columns][j]} ${shareText(weights.at(at, j))} (score ${rounded(scores.at(at, j))})`).join(", ")}.`;
-    const numbers = (values, i) => `[${Array.from({ length: Math.min(MOST_NUMBERS, values.columns) }, (_, j) => rounded(values.at(i, j))).join(", ")}, …]`;
-    lines.vectors.textContent = `${token} before the ${layer.title}: ${numbers(before, at)}, ${before.columns} numbers, length ${rounded(lengthOf(before, at))}.`;
-    lines.residual.textContent = `${token}: length ${rounded(lengthOf(before, at))} before, ${rounded(lengthOf(change, at))} added, ${rounded(lengthOf(after, at))} after.`;
+    const token = names[layer.rows][row], order = best(Array.from({ length: weights.columns }, (_, j) => weights.at(row, j)), 4);
+    lines.scores.textContent = `${token} attends to ${order.filter((j) => weights.at(row, j)).map((j) => `${names[layer.columns][j]} ${shareText(weights.at(row, j))} (score ${rounded(scores.at(row, j))})`).join(", ")}.`;
+    lines.vectors.textContent = `${token} before ${layer.title}: [${Array.from({ length: Math.min(MOST_NUMBERS, before.columns) }, (_, j) => rounded(before.at(row, j))).join(", ")}, …], ${before.columns} numbers, length ${rounded(lengthOf(before, row))}.`;
+    lines.residual.textContent = `${token}: length ${rounded(lengthOf(before, row))} before, ${rounded(lengthOf(change, row))} added, ${rounded(lengthOf(after, row))} after.`;
     const units = vectors(of(`${layer.block}.mlp.hook_post`));
-    lines.feed.textContent = units ? `${token}: the most active units are ${best(Array.from({ length: units.columns }, (_, j) => units.at(at, j)), 4).map((j) => `${j + 1} (${rounded(units.at(at, j))})`).join(", ")}.` : "";
+    lines.feed.textContent = units ? `${token}: the most active units are ${best(Array.from({ length: units.columns }, (_, j) => units.at(row, j)), 4).map((j) => `${j + 1} (${rounded(units.at(row, j))})`).join(", ")}.` : "";
+    showInstead();
     drawPatchLine();
     layers.forEach((each, i) => {
       for (let head = 0; head < heads; head++) {
         const { canvas, choose } = thumbs.get(`${each.name}:${head}`);
-        paint(canvas, ofMap(of(`${each.name}.hook_pattern`), head), { isShare: true, row: state.side === each.rows ? state.token : null }, 90);
+        paint(canvas, ofMap(of(`${each.name}.hook_pattern`), head), { isShare: true, row: chosen(each.rows) }, 90);
         choose.setAttribute("aria-pressed", i === state.layer && head === state.head);
       }
     });
     for (const chip of place.querySelectorAll(".chips [data-token]")) {
       const { side, token: i } = chip.dataset, worth = side === "source" ? now.worth[i] : undefined;
-      chip.classList.toggle("here", side === state.side && Number(i) === state.token);
+      chip.classList.toggle("here", Number(i) === chosen(side));
+      chip.tabIndex = Number(i) === chosen(side) ? 0 : -1;
       const largest = Math.max(0.05, ...now.worth.filter((each) => each !== undefined).map(Math.abs));
       chip.style.setProperty("--shade", worth === undefined ? "" : `color-mix(in srgb, var(--${worth > 0 ? "for" : "against"}) ${Math.round((50 * Math.abs(worth)) / largest)}%, transparent)`);
     }
   }
 
   function drawPatchLine() {
-    const { read, second, patches } = now, i = Math.min(state.token, read.source.length - 1);
-    theirs.replaceChildren(...(second?.names.source ?? []).map((name, j) => make("span", { className: `word${state.side === "source" && j === i ? " here" : ""}` }, name)));
+    const { read, second, patches } = now, i = state.token;
+    theirs.replaceChildren(...(second?.names.source ?? []).map((name, j) => make("span", { className: `word${j === i ? " here" : ""}` }, name)));
     if (!second) lines.patch.textContent = "Type a second text with as many tokens as the first one.";
     else if (second.source.length !== read.source.length) lines.patch.textContent = `The texts have ${read.source.length} and ${second.source.length} tokens; both must have the same number.`;
-    else if (patches) lines.patch.textContent = `${read.names.source[i]} → ${second.names.source[i]}: ${patches.map((row, b) => `block ${b + 1}: ${Math.round(100 * row[i])}%`).join(", ")} of the difference between the predictions.`;
+    else if (patches) lines.patch.textContent = `${read.names.source[i]} → ${second.names.source[i]}: ${patches.map((row, b) => `before block ${b + 1}: ${Math.round(100 * row[i])}%`).join(", ")} of the difference between the predictions.`;
   }
 
   function stop(i) {

@@ -134,7 +134,7 @@ function look(word) {
     each.classList.toggle("here", each === word);
   }
   others.forEach((other, i) => {
-    const part = Math.round((65 * weights[i]) / largest);
+    const part = Math.round((50 * weights[i]) / largest);
     other.style.setProperty("--look", `color-mix(in srgb, var(--attention) ${part}%, var(--paper))`);
   });
   const largestFirst = best(weights, 4).filter((i) => weights[i] > 0);

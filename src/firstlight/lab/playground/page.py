@@ -88,15 +88,23 @@ def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str
     form = Template(packaged("panel.html", kind.package)).substitute(
         examples=f'<p class="examples">{buttons}</p>' if buttons else ""
     )
-    shown = "\n".join(_panel(number, panel, shows_folder=shows_folders) for number, panel in mine)
+    settings = [set(panel.run.folder.read().get("overrides") or ()) for _, panel in mine]
+    own = [sorted(each - set.intersection(*settings)) for each in settings]
+    shown = "\n".join(
+        _panel(number, panel, differs, shows_folder=shows_folders)
+        for (number, panel), differs in zip(mine, own, strict=True)
+    )
     return (
         f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'
         f'<div class="panels">\n{shown}\n</div>\n</section>'
     )
 
 
-def _panel(number: int, panel: Panel, *, shows_folder: bool) -> str:
-    """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context."""
+def _panel(number: int, panel: Panel, differs: Sequence[str], *, shows_folder: bool) -> str:
+    """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context.
+
+    differs: what was typed for this run and not for all runs of its kind. Values with a path are left out.
+    """
     run = panel.run
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
@@ -106,6 +114,7 @@ def _panel(number: int, panel: Panel, *, shows_folder: bool) -> str:
     if isinstance(value, int | float):
         facts.append(f"{record['optimized_metric']} {value:.4g}")
     facts.append(f"context length {run.config['context_length']:,}")
+    facts += [setting for setting in differs if not set("/\\") & set(setting)]
     title = f"{record.get('task')}{pair}, {record.get('model')}"
     sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
     folder = f'<p class="facts">{escape(str(run.folder.path))}</p>' if shows_folder else ""

@@ -5,11 +5,11 @@ const STEPS = [ // name, heading, and what is to be seen
   ["vectors", "Vectors", "Each token is a row of numbers: first the same for each occurrence, then with its position. Blue is positive, orange is negative."],
   ["heads", "Heads", "Each small picture is a head: a row is a token that attends, and a dark cell is where it attends to. Switch a head off to see what the prediction loses."],
   ["qkv", "Queries, keys and values", "A token attends to those whose keys are similar to its query; it receives their values."],
-  ["scores", "Scores, mask and softmax", "Queries times keys are the scores. Small grey cells are masked: a token does not attend to later ones. The softmax makes the weights of each row add up to 100%."],
+  ["scores", "Scores, mask and softmax", "Queries times keys are the scores. A row is a token that attends. It does not attend to those with a small grey square. The softmax makes the weights of each row add up to 100%."],
   ["arcs", "Where the token attends", "Each arc leads from the chosen token to one that it attends to; its width is the weight."],
   ["mix", "Mix of the values", "Each token receives the mix of the values, weighted by its attention; the output layer combines the mixes of all heads."],
   ["residual", "Residual connection", "What attention computes is added to the vectors; rows that change much received much."],
-  ["feed", "Feed-forward layer", "Each token passes alone through a wider layer; its result is added too. A bright column is a unit that is active."],
+  ["feed", "Feed-forward layer", "Each token passes alone through a wider layer; its result is added too. A strong color is an active unit."],
   ["output", "Prediction", "Logits become probabilities. The temperature sharpens or flattens them, top-k and top-p remove the rest."],
   ["patch", "Two texts", "Each cell moves one vector of the second text into the first. Blue: this vector alone brings the prediction towards that of the second text."],
 ];
@@ -23,7 +23,7 @@ const TEACHING = { // kind -> [name, text, second text]
   translator: [["one word", "A man is sleeping.", "A dog is sleeping."]],
 };
 const TOUR = [
-  ["tokens", "Move over the tokens, or use the arrow keys. The chosen one is marked in every panel, and its worth is below."],
+  ["tokens", "Move over the tokens, click one to keep it, or use the arrow keys. The chosen one is marked in every panel, and its worth is below."],
   ["heads", "Choose a head. Is there one that attends to the token before, or to one word only?"],
   ["output", "Switch this head off in the panel of heads, and compare the columns: the prediction now, and with all heads."],
   ["tokens", "Type another word into “instead of it”. How much does the prediction depend on it?"],
@@ -71,9 +71,9 @@ function paint(canvas, { rows, columns, at }, { row = null, column = null, isSha
     }
   }
   context.globalAlpha = 1;
-  context.strokeStyle = ink;
-  if (row !== null && row < rows) context.strokeRect(0.5, row * high + 0.5, canvas.width - 1, high - 1);
-  if (column !== null && column < columns) context.strokeRect(column * wide + 0.5, 0.5, wide - 1, canvas.height - 1);
+  [context.strokeStyle, context.lineWidth] = [ink, 2]; // still visible in a canvas that is shown smaller
+  if (row !== null && row < rows) context.strokeRect(0, row * high + 1, canvas.width, high - 2);
+  if (column !== null && column < columns) context.strokeRect(column * wide + 1, 0, wide - 2, canvas.height);
 }
 
 const ofRows = ({ data, shape }) => ({ rows: shape[0], columns: data.length / shape[0], at: (i, j) => data[(i * data.length) / shape[0] + j] });
