@@ -77,6 +77,18 @@ def test_the_site_works_from_the_disk_with_its_search(site: Path) -> None:
         assert opened.errors == []
 
 
+@of_the_site
+def test_the_start_page_fits_a_phone_and_its_session_is_copied_without_output(site: Path) -> None:
+    with a_browser() as browser:
+        page = open_file(browser, site / "index.html", 400, color_scheme="dark").page
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+        copy = "code => { code.dataset.mdCopying = ''; return code.innerText; }"
+        lines = page.locator(".boxed code").first.evaluate(copy).splitlines()
+        assert len(lines) == 4
+        assert [line for line in lines if not line.startswith("python src/")] == []
+
+
 def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 120
