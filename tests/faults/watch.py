@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import OF_SERVER
+
 STARTS_A_PROGRAM = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "webbrowser.open", "urllib.Request")
 CHANGES_FILES = ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink")
@@ -55,7 +57,8 @@ def watched(*folders: Path) -> Iterator[None]:
     """Fail if the block starts a program, opens a connection or writes outside the folders."""
     global _seen, _inside
     _listen()
-    _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in folders)
+    kept = Path(OF_SERVER["COMPOSED_ONCE"])  # in which the tests keep the merged configurations
+    _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in (*folders, kept))
     _seen = seen = []
     try:
         yield
