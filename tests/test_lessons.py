@@ -68,7 +68,7 @@ def test_a_lesson_is_valid_python_and_imports_public_names(lesson: Path) -> None
         assert exported in importlib.import_module(package).__all__, name
 
 
-@pytest.mark.parametrize("lesson", LESSONS[:3], ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_has_a_plan_questions_and_solutions(lesson: Path) -> None:
     page = lesson.read_text(encoding="utf-8")
     assert "**You should know:**" in page
@@ -99,7 +99,7 @@ def test_a_notebook_and_its_page_show_what_the_cells_print_and_draw(tmp_path: Pa
 
 
 @pytest.mark.slow  # a minute or two of training each; the parts have tests of their own
-@pytest.mark.parametrize("lesson", LESSONS[:3], ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_every_cell_of_a_lesson_runs(lesson: Path, tmp_path: Path) -> None:
     cells = [cell for cell in notebook_of(lesson, tmp_path).cells if cell.cell_type == "code"]
     outputs = [output for cell in cells for output in cell.outputs]
