@@ -117,6 +117,15 @@ def test_nothing_moves_for_those_who_want_less_motion(name: str, shown: Callable
     assert page.evaluate(moving) == []
 
 
+def test_a_click_enlarges_a_figure_within_its_place(shown: Callable[..., Opened]) -> None:
+    page = shown("figures", 400).page
+    picture = page.locator("figure img").first
+    assert picture.bounding_box()["width"] < 400
+    picture.click()
+    assert picture.bounding_box()["width"] == 720
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
 def press(page: Any, *keys: str) -> None:
     for key in keys:
         page.keyboard.press(key)
