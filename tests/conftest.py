@@ -177,6 +177,17 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path)
 
 
+@pytest.fixture
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty working folder, without FIRSTLIGHT_DATA and a proxy."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for variable in ("FIRSTLIGHT_DATA", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def reviews_folder(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """Return a folder with 600, 100 and 100 generated reviews as JSONL files."""

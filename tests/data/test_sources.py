@@ -11,19 +11,11 @@ from firstlight.errors import UserError
 from firstlight.generator.corpus import find_text
 from firstlight.generator.options import CharacterOptions
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 
 FolderMaker = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, without FIRSTLIGHT_DATA."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
-    return folder
 
 
 @pytest.fixture

@@ -15,19 +15,9 @@ from firstlight.generator import corpus
 from firstlight.generator.corpus import find_text
 from firstlight.generator.options import CharacterOptions, Preparation
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 TEXT = "One.\n\nTwo.\n"
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, without FIRSTLIGHT_DATA."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
-    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(variable, raising=False)
-    return folder
 
 
 def make(path: str, content: str | bytes = TEXT) -> Path:

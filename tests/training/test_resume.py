@@ -6,13 +6,12 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
 from firstlight.commands.train import had_test
 from firstlight.runs.folder import RunFolder
+from same_runs import assert_same_run, curve
 from tests_support import Scripts, contents
 
 Interrupt = Callable[..., int]
@@ -55,28 +54,6 @@ def begun(begun_once: tuple[Path, str], scripts: Scripts) -> Path:
     folder, run = begun_once
     shutil.copytree(folder, scripts.folder, dirs_exist_ok=True)
     return scripts.folder / run
-
-
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
-
-
-def curve(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    # Without times, and without the learning rate: after some resumes Lightning's monitor skips one of its lines.
-    timeless = [
-        {key: value for key, value in line.items() if "second" not in key and not key.startswith("lr-")}
-        for line in lines
-    ]
-    return [line for line in timeless if line.keys() > {"step", "epoch"}]
-
-
-def assert_same_run(first: Path, second: Path) -> None:
-    for name, weight in weights(first).items():
-        assert torch.equal(weight, weights(second)[name]), name
-    assert curve(first) == curve(second)
-    results = [json.loads((run / "metrics.json").read_text())["metrics"] for run in (first, second)]
-    assert results[0] == results[1]
 
 
 def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_others_do(begun, scripts, quick) -> None:

@@ -10,18 +10,10 @@ from firstlight.errors import UserError
 from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import ParallelFiles, check_pair_path, find_pairs
 
+pytestmark = pytest.mark.usefixtures("working_folder")
+
 ENGLISH = ["A dog runs.", "Two men, sitting.", "The girl sings."]
 GERMAN = ["Ein Hund läuft.", "Zwei Männer, sitzend.", "Das Mädchen singt."]
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, without FIRSTLIGHT_DATA."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
-    return folder
 
 
 @pytest.fixture(autouse=True)
