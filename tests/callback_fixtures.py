@@ -62,8 +62,7 @@ class Bench:
     def data(self, **options: Any) -> ReviewData:
         defaults = {"labels": Labels.stars, "batch_size": 20, "evaluation_batch_size": 30, "context_length": CONTEXT}
         data = ReviewData(path=str(self.reviews), cache_dir=str(self.reviews / "cache"), **(defaults | options))
-        data.prepare_data()
-        data.setup("fit")
+        data.ensure_setup()
         return data
 
     def module(self, data: ReviewData, *, lr: float = 0.1, dropout: float = 0.0, schedule: Any = constant) -> Any:
@@ -181,8 +180,7 @@ class WriterBench(Bench):
         file.write_text(self.text, encoding="utf-8")
         defaults = {"validation_fraction": 0.2, "batch_size": 7, "evaluation_batch_size": 5, "context_length": CONTEXT}
         data = CharacterData(path=str(file), cache_dir=str(self.folder / "cache"), **(defaults | options))
-        data.prepare_data()
-        data.setup("fit")
+        data.ensure_setup()
         return data
 
     def module(self, data: Any, *, lr: float = 0.1, dropout: float = 0.0, schedule: Any = constant) -> Any:

@@ -59,8 +59,7 @@ def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: 
     for _ in range(2):  # the second time from the cache
         caplog.clear()
         data = kind(**options)
-        data.prepare_data()
-        data.setup("fit")
+        data.ensure_setup()
         (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert line == (
             f"{tmp_path}: 7 of 20 test rows are also training rows; 3 of 20 validation rows are also training rows; "
@@ -68,8 +67,7 @@ def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: 
         )
     caplog.clear()
     data = kind(**options, deduplicate=True)
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     assert not caplog.records
     encoded = data.corpus if kind is ReviewTextData else data.encoded
     assert [len(encoded.rows_of(split)) for split in SPLITS] == [90, 20, 20]
@@ -116,8 +114,7 @@ def test_the_vocabulary_is_that_of_the_rows_that_are_kept(kind: Any, tmp_path: P
         "context_length": 16,
     }
     data = kind(**options, max_train_rows=7)
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     kept = data._documents["train"] if kind is ReviewTextData else data.rows("train")
     assert len(kept) == 7
     known = {word.strip("▁Ġ ") for word in data.tokenizer.words}

@@ -91,8 +91,6 @@ def test_loaders_give_batches_of_tokens_after_a_training_too(parts: tuple[Any, A
 
 def test_every_pass_without_a_trainer_has_the_same_reviews_in_another_order(reviews: Any) -> None:
     data = reviews()
-    data.prepare_data()
-    data.setup()
     loader = data.train_dataloader()
     passes = [[row for batch in loader for row in batch.rows.tolist()] for _ in range(2)]
     assert passes[0] != passes[1]
@@ -103,8 +101,6 @@ def test_every_pass_without_a_trainer_has_the_same_reviews_in_another_order(revi
 
 def test_a_loader_without_a_trainer_resumes_where_its_state_was_taken(reviews: Any) -> None:
     data = reviews()
-    data.prepare_data()
-    data.setup()
     loader, resumed = data.train_dataloader(), data.train_dataloader()
     whole = [batch.rows.tolist() for batch in loader]
     stopped = data.train_dataloader()
@@ -117,8 +113,7 @@ def test_a_loader_without_a_trainer_resumes_where_its_state_was_taken(reviews: A
 
 def test_a_loader_without_a_trainer_is_refused_where_several_processes_train(reviews: Any, monkeypatch: Any) -> None:
     data = reviews()
-    data.prepare_data()
-    data.setup()
+    data.ensure_setup()
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     with pytest.raises(UserError, match=r"datamodule=data"):
         next(iter(data.val_dataloader()))

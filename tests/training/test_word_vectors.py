@@ -49,8 +49,7 @@ def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def opened(data: TableData) -> TableData:
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     return data
 
 

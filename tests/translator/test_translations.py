@@ -65,8 +65,7 @@ def data(tmp_path: Path) -> PairData:
         batch_tokens=131,
         evaluation_batch_size=5,
     )
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     return data
 
 
