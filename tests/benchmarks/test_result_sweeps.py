@@ -59,7 +59,6 @@ def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(t
     records.write_record(run, (), tmp_path / "measured")
     assert records.missing_runs(run, tmp_path / "measured") == 1
     record = records.read_record(run, tmp_path / "measured")
-    assert record is not None
     assert record["processor_minutes"] == 1.9
     sections = {"scaling": {"title": "Scaling", "unit": "letters", "tables": [{"lines": [LINE]}]}}
     plan = plan_of({"findings": "# Results", "reading": "Read.", "protocol": "A machine.", "sections": sections})

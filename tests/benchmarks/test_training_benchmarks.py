@@ -101,8 +101,6 @@ def test_two_programs_that_train_the_same_network_are_compared(measured: Any) ->
 def module(path: Path) -> Any:
     """Return a file as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = loaded  # a dataclass looks up its module here
     spec.loader.exec_module(loaded)

@@ -157,7 +157,6 @@ def test_every_combination_trains_one_step(norm, residual, positions, is_first_p
 
 def test_the_convolution_mixes_neighbors_of_an_odd_width() -> None:
     convolution = make_classifier(convolution=3).convolution
-    assert convolution is not None
     hidden, mask = torch.zeros(1, 7, 12, dtype=torch.float64), torch.ones(1, 7, dtype=torch.bool)
     hidden[0, 3] = 1.0
     changed = (convolution(hidden, mask) != convolution(hidden * 0, mask)).any(dim=2)[0]

@@ -286,7 +286,6 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
             [sys.executable, "-c", FILL_AND_WAIT, str(tmp_path / name)], stdout=subprocess.PIPE, text=True,
             env={"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        assert process.stdout is not None
         assert process.stdout.readline() == "filling\n"
         return process
 

@@ -82,7 +82,6 @@ def test_its_figures_are_drawn(project: Scripts, run: Path) -> None:
 def test_the_playground_shows_its_panel(project: Scripts, run: Path) -> None:
     process = project.start("playground", str(run), "--port", "0")
     try:
-        assert process.stdout is not None
         address = process.stdout.readline().partition(" ")[0]
         connection = HTTPConnection(address.removeprefix("http://"))
         headers = {"Content-Type": "application/json"}

@@ -68,7 +68,6 @@ def test_a_run_that_ended_before_its_data_was_known_stands_with_those_of_its_tas
 def test_a_run_that_repeats_another_adds_no_seed() -> None:
     runs = [a_run(0.2, seed=1), a_run(0.4, seed=1, folder="again"), a_run(0.5, seed=2)]
     spread = spread_of(runs, METRIC)
-    assert spread is not None
     assert spread.mean == pytest.approx(0.4)
     assert spread.deviation == pytest.approx(statistics.stdev([0.3, 0.5]))
     assert boards(runs, falls)[0].groups[0].seeds == 2

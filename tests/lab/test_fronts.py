@@ -47,7 +47,6 @@ def test_the_front_of_many_points_is_that_of_each_pair() -> None:
 
 def test_the_front_has_the_finished_trials_that_no_other_one_beats() -> None:
     front = front_of(TRIALS)
-    assert front is not None
     assert [run.folder for run in front.best] == ["trial-2", "trial-4", "trial-1"]
     assert [run.folder for run in front.others] == ["trial-3"]
     assert front_of([Run("single", "finished", keys={"task": "stars"})]) is None

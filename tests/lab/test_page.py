@@ -54,7 +54,6 @@ def test_the_libraries_are_packed_for_the_browser() -> None:
 
 def test_the_colours_are_those_of_the_figures() -> None:
     palette = re.search(r"const PALETTE = \[(.*?)\]", module.packaged("reports/page.js"))
-    assert palette is not None
     assert tuple(re.findall(r"#\w+", palette[1])) == style.PALETTE
 
 

@@ -72,7 +72,6 @@ def test_a_held_out_size_is_predicted_and_the_law_and_its_figure_are_in_the_repo
     done = Scripts(grid.parent).succeed("report", grid.name, "--scaling", "--hold-out", "113k")
     assert "fitted to 9 runs of 2,900 to 39,300 parameters N" in done.stdout
     predicted = re.search(r"Held out and predicted: 3 runs. The prediction is off by ([0-9.]+)%", done.stdout)
-    assert predicted is not None
     assert float(predicted[1]) < 3
     page, markdown = ((grid / f"report.{kind}").read_text(encoding="utf-8") for kind in ("html", "md"))
     assert page.count('<img class="figure" alt="scaling_fit') == 1

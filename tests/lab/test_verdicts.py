@@ -71,7 +71,6 @@ def test_a_difference_that_seeds_and_texts_show_is_decided() -> None:
     runs = [*group(BETTER, model="small"), *group(WORSE)]
     board = board_of(runs, texts({"small": 0.85, "tiny": 0.82}))
     verdict = board.verdicts[1]
-    assert verdict is not None
     assert (board.reference, verdict.word, verdict.why) == (0, "worse", "")
     assert verdict.value == pytest.approx(-0.0275)
     assert board.finding == "stars: small is better than tiny by 2.7 ± 1.6 points."
@@ -80,14 +79,12 @@ def test_a_difference_that_seeds_and_texts_show_is_decided() -> None:
 
 def test_without_saved_predictions_the_seeds_alone_decide_and_the_verdict_says_so() -> None:
     verdict = board_of([*group(BETTER, model="small"), *group(WORSE)]).verdicts[1]
-    assert verdict is not None
     assert (verdict.word, verdict.why) == ("worse", "by seeds only")
 
 
 def test_texts_that_do_not_show_a_difference_leave_it_undecided() -> None:
     board = board_of([*group(BETTER, model="small"), *group(WORSE)], texts({"small": 0.85, "tiny": 0.846}))
     verdict = board.verdicts[1]
-    assert verdict is not None
     assert (verdict.word, verdict.more_seeds) == ("undecided", None)
     assert verdict.why == "more seeds will not help: the validation split is too small"
 
@@ -95,7 +92,6 @@ def test_texts_that_do_not_show_a_difference_leave_it_undecided() -> None:
 def test_seeds_that_do_not_show_a_difference_say_how_many_more_would() -> None:
     runs = [*group([0.84, 0.80, 0.86], model="small"), *group([0.81, 0.82, 0.81])]
     verdict = board_of(runs, texts({"small": 0.9, "tiny": 0.8})).verdicts[1]
-    assert verdict is not None
     needed = seeds_to_decide(0.02, float(np.std([0.03, -0.02, 0.05], ddof=1)))
     assert needed == 28
     assert (verdict.word, verdict.more_seeds) == ("undecided", needed - 3)
@@ -109,7 +105,6 @@ def test_one_seed_decides_nothing_even_if_the_two_runs_differ() -> None:
     assert board.verdicts[1].why == "these two runs differ, but two seeds of each are required"  # type: ignore[union-attr]
     assert "no clear effect of model (small against tiny: 10 points, these two runs differ" in board.finding
     found = compare(by_unit(runs[:1]), by_unit(runs[1:]), METRIC, load)
-    assert found.over_texts is not None
     assert found.over_texts.p == mcnemar(load(runs[0]).correct, load(runs[1]).correct)
     assert board_of(runs).verdicts[1].why == "two seeds of each are required"  # type: ignore[union-attr]
 
@@ -150,7 +145,6 @@ def test_different_seeds_are_independent_samples() -> None:
     found = compare(
         by_unit(group(BETTER)), by_unit([a_run(v, seed=9 + s) for s, v in enumerate(WORSE)]), METRIC, nothing
     )
-    assert found.over_seeds is not None
     assert found.over_seeds.p == pytest.approx(stats.ttest_ind(BETTER, WORSE, equal_var=False).pvalue)
     three = compare(by_unit(group(BETTER)), by_unit(group(WORSE[:3])), METRIC, nothing)
     assert three.seeds == 3  # the fourth seed has no partner
@@ -202,7 +196,6 @@ def test_the_finding_has_the_interval_of_the_table_for_a_baseline(accuracy: floa
     board = board_of(runs)
     place = 1 if accuracy > 0.9 else 6
     verdict = board.verdicts[place]
-    assert verdict is not None
     size = difference_text(verdict.value, verdict.half_width, METRIC)
     assert board.finding.endswith(f" than the baseline tfidf by {size}.")
 
@@ -242,10 +235,8 @@ def test_the_interval_over_the_texts_has_the_unit_of_the_metric(name: str) -> No
         for model, loss in per_token.items()
     )
     found = compare(by_unit([one]), by_unit([two]), f"val/{name}", load).over_texts
-    assert found is not None
     assert found.estimate.value == pytest.approx(of(3.9) - of(4.0), rel=1e-3)
     in_nats = compare(by_unit([one]), by_unit([two]), "val/loss", load).over_texts
-    assert in_nats is not None
     slope = (of(4.0) - of(3.9)) / 0.1
     assert found.estimate.half_width == pytest.approx(slope * in_nats.estimate.half_width, rel=0.01)
 

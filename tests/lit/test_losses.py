@@ -56,7 +56,6 @@ def test_a_hopeless_logit_has_a_finite_loss_and_gradient() -> None:
     loss = classification_loss(logits, torch.tensor([1, 0]))
     loss.backward()
     assert loss.item() == pytest.approx(1e4)
-    assert logits.grad is not None
     assert logits.grad.flatten().tolist() == [-0.5, 0.5]
 
 

@@ -144,6 +144,5 @@ def test_it_needs_a_data_module(tmp_path: Path) -> None:
 def test_curves_show_the_evaluation_in_place_of_the_means_over_steps() -> None:
     history = pandas.DataFrame({"step": [4, 9], "train/loss": [3.0, 2.0], "train/eval_loss": [math.nan, 1.5]})
     drawn = curve_of(history, "train", "loss")
-    assert drawn is not None
     assert (drawn.steps.tolist(), drawn.values.tolist()) == ([9], [1.5])
     assert curve_of(history, "train", "accuracy") is None

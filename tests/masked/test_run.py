@@ -104,7 +104,6 @@ def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Pa
     assert record["metrics"]["test/accuracy"] > 0.1
     for stage, split in (("val", "validation"), ("test", "test")):
         predictions = read_predictions(folder / "predictions" / f"{split}.npz")
-        assert predictions is not None
         mean = predictions.losses.sum() / predictions.tokens.sum()
         assert mean == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
         assert (np.diff(predictions.rows) > 0).all(), "the rows of the split, in their order"

@@ -132,7 +132,6 @@ def test_the_rotary_base_is_that_of_the_angles(base: float) -> None:
     rotary = build_attention(
         make_config(dim=12, num_heads=2, context_length=11, positions="rotary", rotary_base=base)
     ).rotary
-    assert rotary is not None
     rotated = rotary(torch.tensor([1.0] * 3 + [0.0] * 3).repeat(1, 11, 2))[0].unflatten(-1, (2, 6))  # (11, heads, 6)
     for position in (1, 10):
         for i in range(3):

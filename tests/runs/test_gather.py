@@ -367,7 +367,6 @@ def test_a_class_may_have_any_name(tmp_path: Path) -> None:
     names = ['a "b",\nc', "</script>", ""]
     write_confusion(path, COUNTS, names)
     confusion = read(path).confusion
-    assert confusion is not None
     assert (list(confusion.classes), confusion.counts) == (names, COUNTS)  # the true classes are the rows
 
 

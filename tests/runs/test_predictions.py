@@ -24,7 +24,6 @@ def test_a_file_has_what_was_written_and_is_small(tmp_path: Path) -> None:
     written = some(2500, tokens=np.ones(2500, int), correct=np.arange(2500) % 2, predicted=np.arange(2500) % 5)
     write_predictions(path, written)
     found = read_predictions(path)
-    assert found is not None
     for name in ("rows", "tokens", "correct", "predicted"):
         assert getattr(found, name).tolist() == getattr(written, name).tolist()
     assert np.allclose(found.losses, written.losses, rtol=0.0005)
