@@ -49,9 +49,11 @@ def commands(block: str) -> list[list[str]]:
     return [[str(ROOT / found[1]), *shlex.split(found[2])] for found in map(script.match, lines) if found]
 
 
-def run(arguments: list[str], folder: Path) -> None:
-    """Run Python in a folder. Its output is shown only if it fails."""
+def run(arguments: list[str], folder: Path, data: str | None = None) -> None:
+    """Run Python in a folder. Its output is shown only if it fails. data: the folder of data sets; None: the sample."""
     environment = {name: value for name, value in os.environ.items() if name != "FIRSTLIGHT_DATA"}
+    if data is not None:
+        environment["FIRSTLIGHT_DATA"] = data
     environment["PYTHONPATH"] = str(ROOT / "src")
     done = subprocess.run(  # noqa: S603 (the commands of our own lessons)
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -1,20 +1,15 @@
-"""Record commands on a terminal as an animated GIF: python scripts/record_terminal.py OUT.gif 'COMMAND' ['COMMAND' …]
+"""Films of commands on a terminal, as animated GIFs. scripts/pictures.py makes the one of README."""
 
-The commands run one after the other, as they are, on a pseudo-terminal. README's picture is made by
-
-  python scripts/record_terminal.py docs/images/terminal.gif \
-    'python src/train.py task=shakespeare model=tiny threads=1 trainer.max_steps=1000 trainer.val_check_interval=250' \
-    'python src/generate.py latest --prompt "ROMEO." --tokens 300 --seed 1'
-"""
-
+import contextlib
 import fcntl
 import os
 import pty
+import re
 import struct
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -24,20 +19,22 @@ import matplotlib
 import pyte
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-COLUMNS, ROWS, FONT_SIZE = 100, 30, 12
-SPEED = 10  # the film is so many times as fast as the commands
-FRAME_SECONDS, LAST_SECONDS, LONGEST_PAUSE = 0.25, 6.0, 0.6  # of the film
-BACKGROUND, FOREGROUND = "#1b1f27", "#d8dee9"
+from lesson_pages import ROOT
+
+COLUMNS, ROWS, FONT_SIZE = 84, 22, 20
+SPEED = 4  # the film is so many times as fast as the commands
+FRAME_SECONDS, LAST_SECONDS, LONGEST_PAUSE = 0.4, 6.0, 0.6  # of the film
+BACKGROUND, FOREGROUND = "#f6f6f4", "#222222"
 COLORS = {
     "default": FOREGROUND,
     "white": FOREGROUND,
-    "black": "#5c6573",
-    "red": "#ef7b85",
-    "green": "#a3be8c",
-    "brown": "#ebcb8b",
-    "blue": "#81a1c1",
-    "magenta": "#c39ac9",
-    "cyan": "#8fbcbb",
+    "black": "#6b6b6b",
+    "red": "#b3261e",
+    "green": "#00704f",
+    "brown": "#8a5a00",
+    "blue": "#005f99",
+    "magenta": "#8e3a73",
+    "cyan": "#006d75",
 }
 
 
@@ -49,10 +46,11 @@ class Moment:
     lines: list[list[tuple[str, str]]]
 
 
-def run(command: str) -> Iterator[tuple[float, bytes]]:
+def typed(command: str) -> Iterator[tuple[float, bytes]]:
     """Run a command on a pseudo-terminal. Yields what it writes, with the seconds since its start."""
     process, terminal = pty.fork()
     if process == 0:
+        os.environ.pop("FIRSTLIGHT_DATA", None)
         os.environ.update(TERM="xterm-256color", COLUMNS=str(COLUMNS), LINES=str(ROWS))
         os.execvp("sh", ["sh", "-c", command])  # noqa: S606, S607
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
@@ -70,18 +68,19 @@ def run(command: str) -> Iterator[tuple[float, bytes]]:
         sys.exit(f"{command}: failed with exit code {os.waitstatus_to_exitcode(status)}")
 
 
-def film(commands: list[str]) -> list[Moment]:
-    """Run the commands and return the moments at which the terminal changes."""
+def moments_of(commands: Iterable[str]) -> list[Moment]:
+    """Run commands and return the moments at which the terminal changes."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     moments: list[Moment] = []
     now = 0.0
     for command in commands:
-        stream.feed(f"\x1b[32m$ {command}\x1b[0m\r\n".encode())
+        shown_command = command.replace("\n", "\r\n")
+        stream.feed(f"\x1b[32m$ {shown_command}\x1b[0m\r\n".encode())
         moments.append(Moment(now, shown(screen)))
         now += 1.0
         before = 0.0
-        for seconds, written in run(command):
+        for seconds, written in typed(command):
             stream.feed(written)
             now += min((seconds - before) / SPEED, LONGEST_PAUSE)
             before = seconds
@@ -106,13 +105,14 @@ def shown(screen: pyte.Screen) -> list[list[tuple[str, str]]]:
 def draw(moment: Moment) -> Image.Image:
     """Draw a moment as an image with the colors of `palette`."""
     font = ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSansMono.ttf"), FONT_SIZE)
-    width, height = round(font.getlength("M" * COLUMNS) / COLUMNS), FONT_SIZE + 4
+    width, height = round(font.getlength("M")), sum(font.getmetrics())  # so that the lines of tables are not broken
     image = Image.new("RGB", (COLUMNS * width + 20, ROWS * height + 16), BACKGROUND)
     canvas = ImageDraw.Draw(image)
     for row, cells in enumerate(moment.lines):
         for column, (text, color) in enumerate(cells):
             if text.strip():
-                canvas.text((10 + column * width, 8 + row * height), text, font=font, fill=color)
+                seen = "•" if "\u2800" <= text <= "\u28ff" else text  # the font has no braille, as of a spinner
+                canvas.text((10 + column * width, 8 + row * height), seen, font=font, fill=color)
     return image.quantize(palette=palette(), dither=Image.Dither.NONE)
 
 
@@ -131,16 +131,18 @@ def palette() -> Image.Image:
     return image
 
 
-def main() -> None:
-    """Record the commands of the command line."""
-    target, *commands = sys.argv[1:]
-    moments = film(commands)
-    frames = [draw(moment) for moment in moments]
+def record(commands: Iterable[str], folder: Path) -> tuple[list[Image.Image], list[int], list[str]]:
+    """Run commands in a folder, and return a film of the terminal.
+
+    Returns the frames, their durations in milliseconds, and the texts of the terminal: the cells of its lines.
+    """
+    (folder / "src").symlink_to(ROOT / "src")
+    (folder / "data").symlink_to(os.environ["FIRSTLIGHT_DATA"])  # so that the film shows no path of this machine
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with contextlib.chdir(folder):
+        moments = moments_of(commands)
     seconds = [later.seconds - moment.seconds for moment, later in pairwise(moments)]
     durations = [max(20, round(1000 * pause)) for pause in seconds] + [0]
-    frames[0].save(target, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
-    sys.stderr.write(f"{target}: {len(frames)} frames, {Path(target).stat().st_size / 1000:.0f} kB\n")
-
-
-if __name__ == "__main__":
-    main()
+    lines = {"".join(text for text, _ in cells).strip() for moment in moments for cells in moment.lines}
+    texts = {text.strip() for line in lines for text in re.split(r"  +|[│┃]", line) if text.strip()}
+    return [draw(moment) for moment in moments], durations, sorted(texts)
