@@ -16,13 +16,17 @@ class Html {
     this.text = text;
   }
 }
+// A text in which no character is a mark of HTML.
 const escaped = (text) => text.replace(/[&<>"']/g, (mark) => `&#${mark.codePointAt(0)};`);
 const inserted = (value) =>
   Array.isArray(value) ? value.map(inserted).join("") : value instanceof Html ? value.text : escaped(String(value));
+// The tag of templates of HTML: html`<b>${name}</b>`.
 const html = (parts, ...values) => new Html(parts.reduce((text, part, i) => text + inserted(values[i - 1]) + part));
 
+// A sentence in place of an answer.
 const notice = (message) => html`<p class="notice">${message}</p>`;
 const notesOf = (messages) => messages.map((message) => html`<p class="note">${message}</p>`);
+// Lets the page show what is computed, and read the user's input.
 const pause = () => new Promise((resolve) => setTimeout(resolve));
 
 // The places of the largest values, in descending order.
@@ -37,6 +41,7 @@ function best(values, count) {
   return found;
 }
 
+// A share from 0 to 1 as a percentage with one digit; never 0.0% or 100.0% for another number.
 function shareText(share) {
   const text = `${(100 * share).toFixed(1)}%`;
   return text === "100.0%" && share < 1 ? ">99.9%" : text === "0.0%" && share > 0 ? "<0.1%" : text;
@@ -210,15 +215,19 @@ function candidatesOf(model, shares, drawn, name) {
 // --- the runs of the page ---
 
 const readable = (number) => number.toLocaleString("en");
+// The bytes of a text in base64.
 const bytesOfBase64 = (text) => Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+// The network of a run as `packed` of page.py writes it.
 const openSaved = ({ description, tensors }) => openNetwork(description, bytesOfBase64(tensors).buffer);
 
 const opened = new Map(); // run -> its network
+// The network of a run of an exported page, which is opened at its first use.
 function networkOf(run) {
   if (!opened.has(run)) opened.set(run, openSaved(JSON.parse(document.getElementById(`run-${run}`).textContent)));
   return opened.get(run);
 }
 
+// The answer of a run to the values of a form, as HTML. signal: aborts it.
 async function computedAnswer(run, values, signal) {
   const network = networkOf(run), text = encodable(values.text.slice(0, MOST_READ));
   const notes = values.text.length > MOST_READ ? [`the text is long: only its first ${readable(MOST_READ)} characters are read`] : [];
@@ -230,6 +239,7 @@ async function computedAnswer(run, values, signal) {
   }
 }
 
+// The events of a text that a run writes, as those of the server. signal: aborts it.
 async function* computedEvents(run, values, signal) {
   try {
     yield* writtenEvents(networkOf(run), { ...values, text: encodable(values.text) }, signal);

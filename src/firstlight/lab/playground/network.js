@@ -13,6 +13,7 @@ const hookOf = (see, edit) => (name, value) => {
   return used;
 };
 
+// A network that was opened: its description, its weights by name, and its forward pass.
 class Network {
   constructor(description, buffer) {
     Object.assign(this, description); // kind, options, norms, stacks, …

@@ -36,9 +36,12 @@ const MOST_NUMBERS = 6; // of a vector, as text
 const dark = matchMedia("(prefers-color-scheme: dark)");
 // A colour of the style; the head resolves light-dark().
 const colourOf = (name) => getComputedStyle(Object.assign(document.head, { style: `color: var(--${name})` })).color;
+// Whether the panels can show a network: one that reads one text at once.
 const canInspect = ({ num_choices: choices, options }) => !choices && !options.both_orders;
+// A number with three digits; a score of minus infinity is masked.
 const rounded = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : "masked");
 
+// An element with properties or attributes, and its children.
 function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -76,9 +79,13 @@ function paint(canvas, { rows, columns, at }, { row = null, column = null, isSha
   if (column !== null && column < columns) context.strokeRect(column * wide + 1, 0, wide - 2, canvas.height);
 }
 
+// A tensor as {rows, columns, at}, which `paint` draws: of (n, …) the vectors of all tokens,
 const ofRows = ({ data, shape }) => ({ rows: shape[0], columns: data.length / shape[0], at: (i, j) => data[(i * data.length) / shape[0] + j] });
+// of (n, heads, width) the vectors of one head,
 const ofHead = ({ data, shape: [, heads, width] }, head) => ({ rows: data.length / (heads * width), columns: width, at: (i, j) => data[(i * heads + head) * width + j] });
+// and of (heads, n, keys) the scores or weights of one head.
 const ofMap = ({ data, shape: [, rows, columns] }, head) => ({ rows, columns, at: (i, j) => data[(head * rows + i) * columns + j] });
+// The Euclidean length of a row.
 const lengthOf = ({ columns, at }, row) => Math.hypot(...Array.from({ length: columns }, (_, j) => at(row, j)));
 
 // --- what a network reads and predicts ---
@@ -92,6 +99,7 @@ function readInto(network, text) {
   return { source: read.ids, target, names: { source: read.tokens, target: [...target].map((id) => nameOfSentenceToken(network.reader.target, id)) }, notes: read.notes };
 }
 
+// The inputs of `run` for what readInto returned.
 const inputsOf = (network, { source, target }) => (network.kind === "translator" ? { source, target } : source);
 
 // The attention layers: their names, and the sides of their queries and keys.
@@ -102,6 +110,7 @@ function layersOf({ kind, stacks, options }) {
   return [...of("encoder", "attn", "source", "source", "encoder block"), ...of("decoder", "attn", "target", "target", "decoder block"), ...of("decoder", "cross_attn", "target", "source", "cross-attention of block")];
 }
 
+// A function from the number of an output to its name.
 function namesOf(network) {
   const { tokenizer, target } = network.reader;
   if (network.kind === "classifier") return (i) => network.class_names[i];
@@ -118,6 +127,7 @@ function logitsOf(network, { data, shape }, { source }, place) {
   return data.slice(row * width, (row + 1) * width);
 }
 
+// The probabilities of the outputs after temperature, top-k (0: all) and top-p.
 function sharesOfLogits(network, logits, { temperature, topK, topP }) {
   if (network.kind !== "classifier") return network.probabilities(logits, { temperature, topK: topK || Infinity, topP });
   return temperature ? softmax(tensor([logits.length], logits.map((logit) => logit / temperature))).data : logits.map((logit) => Number(logit === Math.max(...logits)));
@@ -135,4 +145,5 @@ function without(off, others = {}) {
   };
 }
 
+// An edit of one activation that replaces one of its rows by that of another tensor.
 const withRow = (row, from) => (value) => tensor(value.shape, value.data.map((x, i) => (Math.floor(i / value.shape[1]) === row ? from.data[i] : x)));

@@ -2,8 +2,11 @@
 // Arithmetic on tensors. A tensor is {data: Float32Array, shape: number[]}, row-major and without a dimension for the
 // batch.
 
+// The number of values of a shape.
 const sizeOf = (shape) => shape.reduce((a, b) => a * b, 1);
+// A tensor of zeros, or of given values.
 const tensor = (shape, data = new Float32Array(sizeOf(shape))) => ({ data, shape });
+// The rows from start to before end of a matrix, without a copy.
 const rowsOf = ({ data, shape: [, width] }, start, end) =>
   tensor([end - start, width], data.subarray(start * width, end * width));
 
@@ -24,7 +27,9 @@ const ACTIVATIONS = {
   sigmoid: (x) => 1 / (1 + Math.exp(-x)),
   linear: (x) => x,
 };
+// A tensor with a function of each value and its place.
 const mapped = ({ data, shape }, change) => tensor(shape, data.map(change));
+// The sum of two tensors of the same shape.
 const sum = (a, b) => mapped(a, (value, i) => value + b.data[i]);
 
 // The product of `count` numbers of a from i on and of b from j on. Four sums run in parallel.

@@ -14,7 +14,9 @@ const GPT2_WORD = // of byte-level byte-pair encoding
   /'(?:[stmd]|re|ve|ll)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const READABLE = { " ": "␣", "\n": "⏎", "\t": "⇥" };
 
+// A text in which each half of a surrogate pair without the other is a question mark.
 const encodable = (text) => text.replace(/\p{Surrogate}/gu, "?");
+// A text without white space at its beginning and end.
 const strip = (text) => text.replace(new RegExp(`^${SPACE}+|${SPACE}+$`, "gu"), "");
 
 // The text of HTML entities, even if they were escaped twice. A text area decodes one without running anything.
@@ -44,6 +46,7 @@ const SYMBOLS = (() => {
 const BYTE_OF_SYMBOL = new Map(SYMBOLS.map((symbol, byte) => [symbol, byte]));
 const symbolsOf = (text) => Array.from(new TextEncoder().encode(text), (byte) => SYMBOLS[byte]).join("");
 const bytesOf = (symbols) => Uint8Array.from(symbols, (symbol) => BYTE_OF_SYMBOL.get(symbol));
+// The text of UTF-8 bytes.
 const utf8 = (parts) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(parts.flatMap((part) => [...part])));
 
 // A function from a word to its ids, for a model of the library `tokenizers`, read from its JSON.
@@ -129,6 +132,7 @@ class TextError extends Error {}
 
 // --- a text as the network of each kind reads it ---
 
+// The tokenizers of a network, and `encode`, which returns a text as its kind reads it.
 function openReader(network) {
   const [tokenizer, target] = network.tokenizers.map(openTokenizer);
   const readers = { classifier: readWords, masked: readMasked, generator: readPrompt, translator: readSentence };
@@ -149,6 +153,7 @@ function readWords(network, tokenizer, text) {
   return read(chosen, { tokens, words, wordOf: kept.map((place) => wordOf[place]), notes });
 }
 
+// The readable name of a word or piece; the id after the last one is [MASK].
 const nameOfPiece = (tokenizer, id) => (tokenizer.words[id] ?? MASK).replace(CONTINUATION, "·");
 
 // The places start, …, start + length - 1 without those that the truncation leaves out of `most`.
@@ -185,6 +190,7 @@ function readSentence(network, tokenizer, text) {
   return read(kept, { tokens: kept.map((id) => nameOfSentenceToken(tokenizer, id)), notes });
 }
 
+// The readable name of a token of a translator.
 const nameOfSentenceToken = ({ words, piece }, id) => (id < 4 ? words[id] : strip(utf8([piece(id)])));
 
 function readPrompt(network, tokenizer, text) {
