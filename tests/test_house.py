@@ -165,12 +165,7 @@ def test_the_numbers_of_a_size_are_in_one_file_for_each_kind_of_task() -> None:
             assert set(numbers) == {"dim", "num_heads", "num_layers"}, f"{kind.name}/{size}"
 
 
-SCHEMAS: dict[str, Any] = {
-    "tokenizer": TokenizerOptions,
-    "vectors": VectorOptions,
-    "paths": PathsConfig,
-    "sweep": SweepConfig,
-}
+SCHEMAS = {"tokenizer": TokenizerOptions, "vectors": VectorOptions, "paths": PathsConfig, "sweep": SweepConfig}
 OF_A_KIND = {  # options that a kind of tokenizer requires: characters and pieces need other limits than words
     *(("tokenizer/char", key) for key in ("max_size", "min_document_frequency")),
     *(("tokenizer/subword", key) for key in ("max_size", "min_document_frequency")),

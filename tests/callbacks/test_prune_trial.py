@@ -89,11 +89,7 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
         ),
         ("pruner", {"_target_": "optuna.pruners.MedianPruner", "n_warmup_steps": -1}, "n_warmup_steps.* correct its"),
         ("pruner", {"_target_": "optuna.samplers.TPESampler"}, "TPESampler is not a pruner of Optuna; optuna.pruners"),
-        (
-            "sampler",
-            {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"},
-            "n_startup_trials=few must be",
-        ),
+        ("sampler", {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"}, "n_startup_trials=few"),
         ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.journal, which could"),
     ],
 )

@@ -95,11 +95,8 @@ def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]
 
 
 def test_of_equal_accuracies_the_one_with_the_lowest_loss_is_taken() -> None:
-    tried = {
-        0.3: {"val/accuracy": 0.9, "val/loss": 0.52},
-        3.0: {"val/accuracy": 0.9, "val/loss": 0.11},
-        30.0: {"val/accuracy": 0.8, "val/loss": 0.1},
-    }
+    values = {0.3: (0.9, 0.52), 3.0: (0.9, 0.11), 30.0: (0.8, 0.1)}
+    tried = {inverse: {"val/accuracy": accuracy, "val/loss": loss} for inverse, (accuracy, loss) in values.items()}
     assert best_of(tried, "val/accuracy") == 3.0
     assert best_of(tried, "val/loss") == 30.0
 

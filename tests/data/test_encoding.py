@@ -121,11 +121,7 @@ def test_a_given_tokenizer_is_used_as_it_is_and_a_file_to_be_tested_on_stays_who
 
 
 def test_validation_and_test_are_a_share_of_every_class(write, folder):
-    write(
-        train=[
-            {"text": "tea", "label": label} for label, count in enumerate((100, 50, 30, 20, 10)) for _ in range(count)
-        ]
-    )
+    write(train=[{"text": "tea", "label": n} for n, count in enumerate((100, 50, 30, 20, 10)) for _ in range(count)])
     encoded = encode_folder(folder, validation_fraction=0.2, test_fraction=0.1)
     counts = {split: np.bincount(encoded.labels[encoded.rows_of(split)]).tolist() for split in encoding.SPLITS}
     assert counts["validation"] == [20, 10, 6, 4, 2]

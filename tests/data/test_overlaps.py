@@ -106,14 +106,8 @@ def test_the_vocabulary_is_that_of_the_rows_that_are_kept(kind: Any, tmp_path: P
     rows = [{"text": f"{word} of", "en": "of", "de": word, "label": n % 5} for n, word in enumerate(words)]
     for split in SPLITS:
         write_rows(tmp_path / f"{split}.jsonl", rows)
-    tokenizer = {"kind": "word", "min_document_frequency": 1}
-    options = {
-        "path": str(tmp_path),
-        "cache_dir": str(tmp_path / "cache"),
-        "tokenizer": tokenizer,
-        "context_length": 16,
-    }
-    data = kind(**options, max_train_rows=7)
+    options = {"tokenizer": {"kind": "word", "min_document_frequency": 1}, "context_length": 16, "max_train_rows": 7}
+    data = kind(path=str(tmp_path), cache_dir=str(tmp_path / "cache"), **options)
     data.ensure_setup()
     kept = data._documents["train"] if kind is ReviewTextData else data.rows("train")
     assert len(kept) == 7

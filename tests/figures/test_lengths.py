@@ -100,8 +100,5 @@ def test_coverage_grows_by_the_most_frequent_words_first() -> None:
     assert german.get_ydata().tolist() == pytest.approx([0.5, 1])
     assert (chosen.get_xdata()[0], chosen.get_ydata()[0]) == (2, 0.75)
     assert chosen.get_color() == english.get_color() != german.get_color()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "en: 3 distinct words",
-        "vocabulary in use, 2 words: 75.0%",
-        "de: 2 distinct words",
-    ]
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts == ["en: 3 distinct words", "vocabulary in use, 2 words: 75.0%", "de: 2 distinct words"]

@@ -148,11 +148,8 @@ def test_the_rate_of_a_failed_run_is_no_swept_axis_but_its_group_is_named() -> N
     runs = [a_run(0.1, keys={"optimizer.lr": 0.01}), a_run(0.2, keys={"model": "small", "optimizer.lr": 0.01}), typo]
     (board,) = boards(runs, falls)
     assert board.swept == board.keys == ("model",)
-    assert [group.keys for group in board.groups] == [
-        {"model": "small"},
-        {"model": "tiny"},
-        {"model": "tiny", "optimizer.lr": 1e30},
-    ]
+    keys = [group.keys for group in board.groups]
+    assert keys == [{"model": "small"}, {"model": "tiny"}, {"model": "tiny", "optimizer.lr": 1e30}]
 
 
 APART = {
@@ -167,11 +164,7 @@ APART = {
 
 @pytest.mark.parametrize("note", APART)
 def test_runs_that_cannot_be_compared_are_ranked_among_themselves(note: str) -> None:
-    usual: dict[str, Any] = {
-        "fingerprint": "usual",
-        "sizes": {"train": 997, "validation": 53},
-        "split": {"data.split_seed": 1},
-    }
+    usual = {"fingerprint": "usual", "sizes": {"train": 997, "validation": 53}, "split": {"data.split_seed": 1}}
     apart = a_run(0.99, folder="apart", **(usual | APART[note]))
     runs = [a_run(0.4, **usual), a_run(0.5, seed=2, **usual), apart, a_run(0.3, keys={"model": "old"})]
     main, other = boards(runs, falls)

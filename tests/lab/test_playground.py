@@ -203,11 +203,7 @@ def test_markup_in_a_text_is_text_and_unknown_words_are_marked(panel) -> None:
 
 @pytest.mark.parametrize(
     ("task", "text", "says"),
-    [
-        ("stars", " \n", "Type a review"),
-        ("stars", "'`", "The text has no word"),
-        ("translation", " ", "Type a sentence"),
-    ],
+    [("stars", " \n", "Type a review"), ("stars", "'`", "text has no word"), ("translation", " ", "Type a sentence")],
 )
 def test_a_text_without_words_is_said(panel, task: str, text: str, says: str) -> None:
     html = panel(task).answer(Inputs({"text": text}))

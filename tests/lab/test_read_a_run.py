@@ -91,11 +91,8 @@ def test_predict_reads_the_lines_of_standard_input(trained, scripts, monkeypatch
 
 
 def test_standard_input_that_cannot_be_read_is_one_line() -> None:
-    assert [row.values for row in rows_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"), "cp1252")] == [
-        {"text": "one"},
-        {"text": ""},
-        {"text": "two"},
-    ]
+    texts = [row.values["text"] for row in rows_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"), "cp1252")]
+    assert texts == ["one", "", "two"]
     with pytest.raises(UserError, match=r"standard input:2: byte 0x\w\w is not UTF-8"):
         list(rows_of(io.BytesIO(b"one\n\xff\n"), "utf-8"))
 

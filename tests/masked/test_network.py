@@ -31,12 +31,7 @@ def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor,
 
 @pytest.mark.parametrize(
     ("options", "more"),
-    [
-        ({}, 0),
-        ({"tie_embeddings": False}, 29 * 12),
-        ({"head_bias": False}, -29),
-        ({"convolution": None}, -(3 * 12 * 12 + 12)),
-    ],
+    [({}, 0), ({"tie_embeddings": False}, 29 * 12), ({"head_bias": False}, -29), ({"convolution": None}, -37 * 12)],
 )
 def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
     block = 3 * 12 * 12 + 12 * 12 + 12 + 2 * 12 * 48 + 48 + 12 + 4 * 12

@@ -97,18 +97,6 @@ def test_the_best_trial_is_the_one_of_the_lowest_loss(whole: Scripts) -> None:
     assert {key: str(value) for key, value in best["values"].items()}.items() <= values_of(found[name]).items()
 
 
-@pytest.mark.slow  # 1.7 s; the best loss is found above, and the best accuracy of a sweep in test_sweep.py
-def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, command: list[str]) -> None:
-    # A bag of words learns enough in so few steps for accuracies to differ.
-    learning = ["model=bag_of_words", "schedule=constant", "dropout=0", "optimizer.lr=1e-6,0.3"]
-    common = [each for each in command if each != "model=tiny" and each not in SPACE]
-    done = scripts.succeed("train", *common, *learning, "optimized_metric=val/accuracy", "hydra.sweeper.n_trials=2")
-    scores = {name: record["metrics"]["val/accuracy"] for name, record in records(folder_of(scripts)).items()}
-    best = json.loads((folder_of(scripts) / "best.json").read_text())
-    assert best["value"] == scores[Path(best["run"]).name] == max(scores.values()) > min(scores.values())
-    assert f"best val/accuracy {best['value']:.4f} (optimizer.lr=" in said(done)
-
-
 def test_a_finished_search_asks_no_cluster(whole: Scripts, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")  # without Slurm
     before = tried(whole)

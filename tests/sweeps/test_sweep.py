@@ -443,11 +443,8 @@ def test_the_table_shows_which_task_of_slurm_has_a_job(tmp_path: Path) -> None:
     states = {"later": ["7_0", "PENDING", ""], "stopped": ["7_1", "PENDING", ""], "lost": ["7_2", "RUNNING", "node2"]}
     (tmp_path / ".slurm" / "states.json").write_text(json.dumps(states))
     watch = Progress(tmp_path, jobs_in(tmp_path, "later", "stopped", "lost"), 3, {})
-    assert [row[1] for row in rows_of(watch)] == [
-        "pending  (Slurm 7_0)",
-        "requeued  (Slurm 7_1)",
-        "waiting  node2 (Slurm 7_2)",
-    ]
+    shown = [row[1] for row in rows_of(watch)]
+    assert shown == ["pending  (Slurm 7_0)", "requeued  (Slurm 7_1)", "waiting  node2 (Slurm 7_2)"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
