@@ -16,6 +16,8 @@ from firstlight.kind.load import load
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore import film
 from firstlight.lab.explore import interventions as drawn
+from firstlight.networks.interventions import head_scores
+from networks.test_interventions import induction_network, repeated
 from tests_support import Scripts
 
 Trained = Callable[[str], Path]
@@ -88,14 +90,39 @@ def test_patching_shows_the_changed_token_before_the_first_block(names: Path) ->
 
 
 def test_the_scores_of_heads_are_compared_with_another_run_and_over_the_checkpoints(names, tmp_path) -> None:
-    subject = subject_of(names, other=load(str(names), checkpoint="last"))
-    titles = [axes.get_title() for axes in drawn.head_scores(subject).figure.axes[:6]]
-    assert titles[:2] == ["induction", "induction, second run"]
+    first = load(str(names / "checkpoints/step_000000.ckpt"))
+    subject = subject_of(names, others=[first, first])
+    axes = drawn.head_scores(subject).figure.axes[:6]
+    assert [each.get_title() for each in axes[:2]] == ["induction", "induction, mean of 3 runs"]
+    own, other = drawn.scores_of_heads(subject.run), drawn.scores_of_heads(first)
+    means = (own["induction"] + 2 * drawn.matched(other, own)["induction"]) / 3
+    np.testing.assert_allclose(np.asarray(axes[1].images[0].get_array()), means)
+    value, half_width = map(float, axes[1].texts[0].get_text().split(" ± "))
+    assert value == pytest.approx(means[0, 0], abs=0.006)
+    assert half_width >= 0
+    assert len(drawn.head_development(subject).figure.axes[0].lines) == 3 * 3
+    subject = subject_of(names)
     scores = drawn.scores_of_heads(load(str(names / "checkpoints/step_000020.ckpt")))
     axes = drawn.head_development(subject).figure.axes[0]
     assert [line.get_xdata().tolist() for line in axes.lines[:3]] == [[0, 10, 20]] * 3
     ends = [line.get_ydata()[-1] for line in axes.lines[:3]]
     assert ends == pytest.approx([values.max() for values in scores.values()])
+
+
+def test_heads_of_another_seed_are_paired_by_their_role() -> None:
+    network = induction_network()
+    own = {name: values.numpy() for name, values in head_scores(network, repeated()).items()}
+    for block in network.blocks:
+        attention: Any = block.self_attention  # two heads, which change places
+        for layer in (attention.query, attention.key, attention.value):
+            layer.weight.data = layer.weight.data.roll(layer.weight.shape[0] // 2, 0)
+        attention.output.weight.data = attention.output.weight.data.roll(attention.output.weight.shape[1] // 2, 1)
+    other = {name: values.numpy() for name, values in head_scores(network, repeated()).items()}
+    assert own["induction"].argmax() == 3
+    assert other["induction"].argmax() == 2
+    paired = drawn.matched(other, own)
+    for name in drawn.SCORES:
+        np.testing.assert_allclose(paired[name], own[name], atol=1e-12)
 
 
 def test_the_film_has_a_frame_for_each_kept_checkpoint(names: Path, tmp_path: Path, scripts: Scripts) -> None:

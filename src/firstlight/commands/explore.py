@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from firstlight.lab.explore.page import Page
 
 NAMES = ", ".join(drawing.name for drawing in drawings(OWN))
+OF_SEVERAL_RUNS = {"head_scores", "head_development"}
 FIGURES = f"Names of figures; by default all that apply to the run or task, without those for lessons: {NAMES}."
 
 
@@ -39,7 +40,8 @@ class ExploreOptions:
             such as latest:names or best:val/loss:names.
         text: The text for figures of attention, attributions and continuations. Default: one of the validation split.
         against: Another text with as many tokens, for the figure `patching`. Default: the text with one token changed.
-        compare: Another run, such as one with another seed, which the figure `head_scores` shows as well.
+        compare: Other runs, such as those of other seeds, for the figures `head_scores` and `head_development`. Heads
+            with the same role are paired, and the figure shows their mean. The run itself may be among them.
         film: Make the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
             steps in figures.html. Without --figures, no other figure is made.
         task: Plot the data of this task, instead of a run.
@@ -53,7 +55,7 @@ class ExploreOptions:
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
     against: str | None = None
-    compare: str | None = None
+    compare: list[str] = field(default_factory=list)
     film: bool = False
     task: str | None = None
     data: DataChanges = field(default_factory=DataChanges)
@@ -100,13 +102,14 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         traits = traits_of(config, is_run=True)
     except (KeyError, TypeError) as error:
         raise UserError(f"{folder.config_file} is missing or broken ({error}); train the run again") from error
-    other = None if options.compare is None else run_for("explore", options.compare, options.log_dir)
-    if other is not None:
-        if other.path.resolve() == folder.path.resolve():
-            raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
-        if options.figures and "head_scores" not in options.figures:
-            problem = f"--compare {options.compare}: no figure of --figures shows two runs"
-            raise UserError(f"{problem}; add head_scores to them, or omit --compare")
+    compared = f"--compare {' '.join(options.compare)}"
+    named = (run_for("explore", name, options.log_dir) for name in options.compare)
+    others = {each.path.resolve(): each for each in named}
+    others.pop(folder.path.resolve(), None)
+    if options.compare and not others:
+        raise UserError(f"{compared}: this is the run itself; name another run")
+    if others and options.figures and not OF_SEVERAL_RUNS & {*options.figures}:
+        raise UserError(f"{compared}: no figure of --figures shows several runs; add head_scores, or omit --compare")
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
     names = options.figures
@@ -120,10 +123,15 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         raise UserError(
             f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}; restore one"
         )
+    loaded_others = [load(str(each.path)) for each in others.values()]
+    for each in loaded_others:
+        if each.kind != loaded.kind:
+            problem = f"{compared}: {each.folder.path} is a {KINDS[each.kind].noun}"
+            raise UserError(f"{problem}, and the run is a {kind.noun}; name runs of one kind")
     subject = Subject(
         loaded.config,
         loaded,
-        None if other is None else load(str(other.path)),
+        loaded_others,
         options.text,
         options.against,
         data_changes=options.data,

@@ -1,6 +1,6 @@
 """Subject of `explore`: a run, or only the data of a task. Each part is read when the first figure needs it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,13 +24,13 @@ Part = TypeVar("Part")
 class Subject:
     """Run or task, with the options of the command line for the figures.
 
-    config: resolved config as plain types. loaded: the run; None for a task. other: the run to compare with. text: the
-    text for the figures, and another one for `patching`; None if they are chosen automatically.
+    config: resolved config as plain types. loaded: the run; None for a task. others: the runs to compare with. text:
+    the text for the figures, and another one for `patching`; None if they are chosen automatically.
     """
 
     config: dict[str, Any]
     loaded: Run | None = None
-    other: Run | None = None
+    others: Sequence[Run] = ()
     text: str | None = None
     against: str | None = None
     data_changes: DataChanges = field(default_factory=DataChanges)

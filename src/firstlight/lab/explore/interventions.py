@@ -32,6 +32,7 @@ MASK = "[MASK]"
 TEXTS, LONGEST_HALF = 32, 25  # random texts for the scores of heads, and the tokens that are repeated
 UNITS, TEXTS_OF_UNIT, AROUND = 6, 4, 7  # units, passages of each, and tokens before and after the most exciting one
 SCORES = ("induction", "previous_token", "duplicate_token")
+Scores = dict[str, NDArray[np.float64]]  # (blocks, heads) each
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ def patching(subject: Subject) -> Drawn:
     return Drawn(figure, notes)
 
 
-def scores_of_heads(run: Any) -> dict[str, NDArray[np.float64]]:
+def scores_of_heads(run: Any) -> Scores:
     """Return the scores of the heads of a generator on random tokens: (blocks, heads) each, by their names."""
     words = [i for i in range(run.tokenizer.vocab_size) if i not in run.tokenizer.unwritten and i != run.separator_id]
     count = min(LONGEST_HALF, run.network.context_length // 2)
@@ -248,30 +249,58 @@ def scores_of_heads(run: Any) -> dict[str, NDArray[np.float64]]:
     return {name: values.double().numpy() for name, values in found.items()}
 
 
+def matched(scores: Scores, reference: Scores) -> Scores:
+    """Return the scores of the heads of another run, each at the place of the head of the reference with its role.
+
+    The heads of two seeds have no common order. They are paired so that the squared differences of all scores have the
+    smallest sum (`scipy.optimize.linear_sum_assignment`). scores, reference: as `scores_of_heads` returns them.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    ours, theirs = (np.stack([each[name].ravel() for name in SCORES], axis=1) for each in (reference, scores))
+    _, order = linear_sum_assignment(((ours[:, None] - theirs) ** 2).sum(axis=2))
+    return {name: values.ravel()[order].reshape(values.shape) for name, values in scores.items()}
+
+
 def head_scores(subject: Subject) -> Drawn:
-    """Return the figure of the scores of all heads, of one run or of two."""
-    runs = {"": subject.run} | ({", second run": subject.other} if subject.other is not None else {})
-    found = {side: scores_of_heads(run) for side, run in runs.items()}
-    if len({scores["induction"].shape for scores in found.values()}) > 1:
-        raise NothingToDrawError("the two runs of --compare have other numbers of blocks or heads")
-    panels = {f"{name.replace('_', ' ')}{side}": found[side][name] for name in SCORES for side in runs}
-    blocks, heads = found[""]["induction"].shape
+    """Return the figure of the scores of all heads, of one run, or also their means over several runs."""
+    own, *others = map(scores_of_heads, (subject.run, *subject.others))
+    blocks, heads = own["induction"].shape
+    if any(each["induction"].shape != (blocks, heads) for each in others):
+        raise NothingToDrawError("the runs of --compare have other numbers of blocks or heads")
+    panels, texts = {}, {}
+    every = [own, *(matched(each, own) for each in others)]
+    for name in SCORES:
+        shown = name.replace("_", " ")
+        panels[shown] = own[name]
+        texts[shown] = [[f"{value:.2f}" for value in row] for row in own[name]]
+        if others:
+            mean = f"{shown}, mean of {len(every)} runs"
+            found = [
+                [mean_interval(each) for each in row] for row in np.stack([each[name] for each in every], 2).tolist()
+            ]
+            panels[mean] = np.array([[each.value for each in row] for row in found])
+            texts[mean] = [[f"{each.value:.2f} ± {each.half_width:.2f}" for each in row] for row in found]
     rows, columns = [f"block {i + 1}" for i in range(blocks)], [f"head {i + 1}" for i in range(heads)]
     title = "Attention of each head on repeated random tokens"
-    return Drawn(plot_block_grid(panels, rows, columns, title=title, label="mean attention weight"))
+    return Drawn(plot_block_grid(panels, rows, columns, title=title, label="mean attention weight", texts=texts))
 
 
 def head_development(subject: Subject) -> Drawn:
-    """Return the figure of the scores of heads over the training."""
-    kept = subject.run.folder.kept_checkpoints
-    if len(kept) < 2:
+    """Return the figure of the scores of heads over the training, with a line for each run that kept checkpoints."""
+    if len(subject.run.folder.kept_checkpoints) < 2:
         raise NothingToDrawError("the run kept no checkpoints; train with callbacks.checkpoint.keep_every=100")
-    found = [scores_of_heads(load(str(path))) for path in kept.values()]
-    steps, curves = np.array([*kept]), []
-    for name, color in zip(SCORES, style.PALETTE, strict=False):
-        block, head = np.unravel_index(found[-1][name].argmax(), found[-1][name].shape)
-        label = f"{name.replace('_', ' ')}: block {block + 1}, head {head + 1}"
-        curves.append(Curve(label, steps, np.array([scores[name][block, head] for scores in found]), color))
+    curves = []
+    for run in (subject.run, *subject.others):
+        kept = run.folder.kept_checkpoints
+        found = [scores_of_heads(load(str(path))) for path in kept.values()]
+        for name, color in zip(SCORES if found else (), style.PALETTE, strict=False):
+            block, head = np.unravel_index(found[-1][name].argmax(), found[-1][name].shape)
+            label = name.replace("_", " ") + (
+                " of each run" if subject.others else f": block {block + 1}, head {head + 1}"
+            )
+            values = np.array([scores[name][block, head] for scores in found])
+            curves.append(Curve(label, np.array([*kept]), values, color))
     return Drawn(plot_curves({"mean attention weight": curves}, title="When heads took their roles"))
 
 
