@@ -102,3 +102,12 @@ def tab_through(page: Any, most: int = 400) -> list[str]:
     )
     assert controls, "the page has no control"
     return problems + page.evaluate(missed)
+
+
+def focus_on(page: Any, selector: str, key: str = "Tab") -> None:
+    """Press Tab, or Shift+Tab, until the element has the focus."""
+    for _ in range(300):
+        page.keyboard.press(key)
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"{key} does not reach {selector}")

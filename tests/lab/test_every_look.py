@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from browser import Opened, a_browser, barriers, open_address, tab_through
+from browser import Opened, a_browser, barriers, focus_on, open_address, tab_through
 from run_folders import fill
 from tests_support import Scripts
 
@@ -129,15 +129,6 @@ def test_a_click_enlarges_a_figure_within_its_place(shown: Callable[..., Opened]
 def press(page: Any, *keys: str) -> None:
     for key in keys:
         page.keyboard.press(key)
-
-
-def focus_on(page: Any, selector: str) -> None:
-    """Press Tab until the element has the focus."""
-    for _ in range(300):
-        page.keyboard.press("Tab")
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-    raise AssertionError(f"Tab does not reach {selector}")
 
 
 def test_a_report_is_read_by_keyboard(shown: Callable[..., Opened]) -> None:
