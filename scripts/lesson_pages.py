@@ -20,9 +20,10 @@ def lessons_with_pages() -> list[Path]:
 
 
 def page_of_lesson(lesson: Path, made: Path = MADE) -> Path:
-    """Return the page of a lesson. It is made in `made` unless the commands are those of the page that is there.
+    """Return the page of a lesson, which is exported to `made`. Training takes up to a minute for each lesson.
 
-    Training takes up to a minute for each lesson. Delete build/lessons to make all pages again.
+    If the commands of the lesson have not changed, its networks are not trained again. Delete build/lessons to train
+    them.
 
     Raises subprocess.CalledProcessError if a command fails.
     """
@@ -31,13 +32,13 @@ def page_of_lesson(lesson: Path, made: Path = MADE) -> Path:
     folder = made / lesson.stem
     page, record = folder / name, folder / "steps.txt"
     written = "\n".join(text for _, text in steps)
-    if page.is_file() and record.is_file() and record.read_text(encoding="utf-8") == written:
-        return page
+    is_trained = record.is_file() and record.read_text(encoding="utf-8") == written
     folder.mkdir(parents=True, exist_ok=True)
     record.unlink(missing_ok=True)
     for language, text in steps:
         for command in [["-c", text]] if language else commands(text):
-            run(command, folder)
+            if "--export" in command or not is_trained:
+                run(command, folder)
     record.write_text(written, encoding="utf-8")
     return page
 
