@@ -53,7 +53,7 @@ def code_of(lesson: Path) -> str:
 
 def test_there_is_a_lesson_for_each_of_the_five_posts_and_the_list_names_them() -> None:
     assert [lesson.name[0] for lesson in LESSONS] == list("12345")
-    listed = re.findall(r"\]\(([^)]+\.md)\)", (ROOT / "docs/lessons/README.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"\]\(([^)/]+\.md)\)", (ROOT / "docs/lessons/README.md").read_text(encoding="utf-8"))
     assert listed[:5] == [lesson.name for lesson in LESSONS]
     assert sorted(listed[5:]) == sorted(lesson.name for lesson in (ROOT / "docs/lessons").glob("inside-*.md"))
 
