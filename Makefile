@@ -45,7 +45,7 @@ test: $(INSTALLED)  ## Run the tests that are not marked slow
 test-all: $(INSTALLED)  ## Run all tests, with a new process for each script: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=10 -m 'not faults and not clusters'
 
-test-browser: $(INSTALLED)  ## Test the pages in a browser: widths, color schemes, keyboard, accessibility; a minute
+test-browser: $(INSTALLED)  ## Test the pages in a browser: widths, color schemes, keyboard, accessibility; about five minutes
 	$(BIN)/python -m pytest -q -m browser tests/lab --durations=5
 
 faults: $(INSTALLED)  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
