@@ -110,13 +110,14 @@ def test_an_activation_that_is_replaced_by_itself_changes_nothing_and_by_another
 
 
 @pytest.mark.parametrize("make", [generator, classifier, translator, masked])
-def test_in_float32_the_instrumented_logits_differ_by_less_than_1e_5(make: Callable[..., Any]) -> None:
+def test_in_float32_the_instrumented_logits_differ_by_a_millionth_of_the_largest(make: Callable[..., Any]) -> None:
     network, inputs = make()
     network.float()
     for parameter in network.parameters():
         parameter.data /= 4
     logits, _ = run_with_cache(network, *inputs)
-    assert_close(logits, network(*inputs), rtol=0, atol=1e-5)
+    fused = network(*inputs)
+    assert_close(logits, fused, rtol=0, atol=1e-6 * fused.abs().max().item())
 
 
 @pytest.mark.parametrize("positions", Positions)
