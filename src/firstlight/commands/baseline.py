@@ -33,6 +33,10 @@ class TaskData(DataChanges):
         test_fraction: The share for the test if the data has no test split.
         split: For a text: the part for validation, its end or passages at random.
         split_seed: The seed that draws the rows or passages for validation and test.
+        folds: The number of parts of cross-validation.
+        fold: The number of the part that is the test split, from 0.
+        fold_rows: The rows that are divided: those of training, or all.
+        fold_seed: The seed of the division.
     """
 
     max_train_rows: int | None = None
@@ -40,6 +44,10 @@ class TaskData(DataChanges):
     test_fraction: float | None = None
     split: Literal["sequential", "passages"] | None = None
     split_seed: int | None = None
+    folds: int | None = None
+    fold: int | None = None
+    fold_rows: Literal["train", "all"] | None = None
+    fold_seed: int | None = None
 
 
 @dataclass

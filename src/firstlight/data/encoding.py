@@ -13,7 +13,7 @@ from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS, Encoded, overlaps
+from firstlight.data.store import SPLITS, Encoded, overlaps, take_fold
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
 from firstlight.text.options import TokenizerKind
@@ -211,7 +211,12 @@ def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
 
 
 def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions) -> None:
-    """Move a share of every class from the training rows to a missing validation or test split, in place."""
+    """Move a share of every class from the training rows to a missing validation or test split, in place.
+
+    With `options.folds`, the test split is a fold.
+    """
+    if options.folds is not None:
+        take_fold(splits, labels, options)
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")
     fractions = {"test": options.test_fraction, "validation": options.validation_fraction}

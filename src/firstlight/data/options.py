@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
+from firstlight.data.fold_options import FoldOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
@@ -62,7 +63,7 @@ class Balance(Enum):
 
 
 @dataclass
-class DataOptions:
+class DataOptions(FoldOptions):
     """Options of all data: its source, its splits and its tokens.
 
     Args:
@@ -110,6 +111,7 @@ class DataOptions:
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
+        self.check_folds()
         self.tokenizer = tokenizer_options(self.tokenizer)
         self.separator = checked_separator(self.separator, self.encoding)
         name: Any = self.name

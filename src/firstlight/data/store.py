@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache
+from firstlight.data.fold_options import FoldRows
 from firstlight.data.options import DataOptions
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Text
@@ -52,6 +53,8 @@ def stored(
     changes the encoding besides the tokenizers, the source, the tokenizer's options, and the options that choose the
     rows of the splits.
     """
+    if options.folds is not None:
+        depends_on["folds"] = [options.folds, options.fold, options.fold_rows.value, options.fold_seed]
     depends_on |= {
         "source": [source.fingerprint, *source.layout],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
@@ -72,6 +75,35 @@ def stored(
         path.stem: np.load(path, mmap_mode="c" if path.stem.endswith("ids") else None) for path in folder.glob("*.npy")
     }
     return json.loads((folder / FACTS).read_text(encoding="utf-8")), arrays, folder
+
+
+def folds_of(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the number of the fold of each row, (rows,). Each fold has the same share of every class.
+
+    labels: (rows,) the class of each row. Only the equality of classes matters, not their numbers.
+    """
+    random = np.random.default_rng(seed)
+    _, first, classes = np.unique(labels, return_index=True, return_inverse=True)
+    order = [random.permutation(np.flatnonzero(classes == each)) for each in np.argsort(first)]
+    found = np.empty(len(labels), np.int64)
+    found[np.concatenate(order)] = np.arange(len(labels)) % folds
+    return found
+
+
+def take_fold(splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions) -> None:
+    """Make one fold the test split, in place. Raises UserError if there are fewer rows than folds.
+
+    splits: (rows,) indices into SPLITS; labels: (rows,) the class of each row.
+    """
+    assert options.folds is not None
+    train, test = SPLITS.index("train"), SPLITS.index("test")
+    if options.fold_rows is FoldRows.all:
+        splits[:] = train
+    splits[splits == test] = -1  # in no split
+    rows = np.flatnonzero(splits == train)
+    if len(rows) < options.folds:
+        raise UserError(f"data.folds={options.folds} must be at most the number of rows, {len(rows)}")
+    splits[rows[folds_of(labels[rows], options.folds, options.fold_seed) == options.fold]] = test
 
 
 def key_of(depends_on: dict[str, Any]) -> str:

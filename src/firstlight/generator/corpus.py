@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache, hub, store
+from firstlight.data.encoding import carve_out
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
 from firstlight.data.store import SPLITS, Encoded, overlaps
@@ -160,6 +161,10 @@ def _split(lengths: NDArray[np.int64], options: CharacterOptions) -> tuple[NDArr
         validation = round(total * options.validation_fraction)
         return np.zeros(len(lengths), np.int64), [total - validation - test, total - test]
     weights = np.ones_like(lengths) if options.preparation is Preparation.lines else lengths
+    if options.folds is not None:
+        splits = np.zeros(len(lengths), np.int64)
+        carve_out(splits, splits.copy(), options)
+        return splits, []
     order = np.random.default_rng(options.split_seed).permutation(len(lengths))
     share = np.cumsum(weights[order]) / weights.sum()
     splits = np.zeros(len(lengths), np.int64)

@@ -111,6 +111,9 @@ class CharacterOptions(DataOptions):
         super().__post_init__()
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
+        if self.folds is not None and self.preparation is not Preparation.lines:
+            problem = f"data.folds={self.folds} requires separate rows, not data.preparation={self.preparation.value}"
+            raise ValueError(f"{problem}; leave it out, or set data.preparation=lines")
         self._check_tokenizer()
         if self.stateful_window is not None and self.stateful_window < 1:
             raise ValueError(f"data.stateful_window={self.stateful_window} must be at least 1, or null")

@@ -90,6 +90,8 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
             raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
         if is_of_sentiments:
             changed["class_names"] = None  # those of stars and of sentiments are known
+    if changes.path is not None:
+        changed |= {"folds": None, "fold": 0}  # other data is not divided
     try:
         return replace(options, **changed)
     except ValueError as error:

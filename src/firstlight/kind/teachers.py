@@ -11,7 +11,10 @@ from firstlight.kind.run import Run
 from firstlight.lit.metadata import is_same
 
 log = logging.getLogger(__name__)
-DIVISION = ("split", "validation_fraction", "test_fraction", "split_seed")  # the options of `data` that draw splits
+DIVISION = (  # the options of `data` that draw splits
+    *("folds", "fold", "fold_rows", "fold_seed"),
+    *("split", "validation_fraction", "test_fraction", "split_seed"),
+)
 
 
 def fingerprint_of(runs: Sequence[Run]) -> str:
@@ -43,7 +46,8 @@ def check_teacher(run: Run, data: TableData) -> None:
 
 def _refuse_other_division(run: Run, data: TableData) -> None:
     """Raise UserError if a run divided the source in another way, so that it has seen rows of this validation split."""
-    if {"validation", "test"} <= set(getattr(data.source, "splits", ())):  # no split is drawn
+    folds = (data.options.folds, run.config["data"].get("folds"))
+    if folds == (None, None) and {"validation", "test"} <= set(getattr(data.source, "splits", ())):  # none is drawn
         return
     for name in DIVISION:
         own, theirs = getattr(data.options, name, None), run.config["data"].get(name)

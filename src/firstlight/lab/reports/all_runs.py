@@ -35,6 +35,7 @@ SEEDS = ("seed", "data.seed")
 PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
 SPLIT = (  # what decides which texts are validated
     *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
+    *("data.folds", "data.fold", "data.fold_rows", "data.fold_seed"),
     *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
 )
 MOST_SETTINGS = 2_000

@@ -1,0 +1,139 @@
+import json
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from firstlight.data import ReviewData
+from firstlight.data.store import SPLITS, folds_of
+from firstlight.errors import UserError
+from firstlight.generator.data import CharacterData
+from firstlight.kind.data_changes import DataChanges, changed_options
+from firstlight.translator.data import PairData
+
+SIZES = {"train": 103, "validation": 20, "test": 30}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of labelled texts with three splits, whose first rows have class 2."""
+    path = tmp_path / "data"
+    path.mkdir()
+    for split, count in SIZES.items():
+        lines = [{"text": f"{split} text {n}", "label": 2 if n < 20 else n % 2} for n in range(count)]
+        (path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def reviews(folder: Path, **options: Any) -> ReviewData:
+    data = ReviewData(path=str(folder), labels="classes", cache_dir=str(folder.parent / "cache"), **options)
+    data.ensure_setup()
+    return data
+
+
+def splits(data: Any) -> dict[str, list[int]]:
+    return {split: data.rows(split).tolist() for split in SPLITS}
+
+
+def test_every_training_row_is_in_the_test_split_of_one_fold_and_not_in_its_training(folder):
+    found = [splits(reviews(folder, folds=5, fold=fold)) for fold in range(5)]
+    assert sorted(row for each in found for row in each["test"]) == list(range(103))
+    for each in found:
+        assert sorted(each["train"] + each["test"]) == list(range(103))
+        assert each["validation"] == list(range(103, 123))
+
+
+def test_all_rows_are_divided_if_asked_and_validation_is_a_part_of_the_others(folder):
+    found = [splits(reviews(folder, folds=10, fold=fold, fold_rows="all")) for fold in range(10)]
+    assert sorted(row for each in found for row in each["test"]) == list(range(153))
+    for each in found:
+        assert sorted(chain.from_iterable(each.values())) == list(range(153))
+        assert 12 <= len(each["validation"]) <= 15
+
+
+def test_words_of_the_test_fold_are_not_in_the_vocabulary(folder):
+    data = reviews(folder, folds=5, fold=2, tokenizer={"kind": "word", "min_document_frequency": 1})
+    numbers = {str(row) for row in range(23, 103)} & set(data.tokenizer.words)
+    assert numbers == {str(row) for row in data.rows("train") if row >= 23}
+
+
+def test_each_fold_has_the_same_share_of_every_class():
+    labels = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [700, 203, 11]))
+    folds = folds_of(labels, 5, seed=0)
+    for label in range(3):
+        counts = np.bincount(folds[labels == label], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    counts = np.bincount(folds)
+    assert counts.max() - counts.min() <= 1
+
+
+def test_only_the_seed_of_the_folds_changes_them(folder):
+    usual = splits(reviews(folder, folds=5, fold=1))
+    assert splits(reviews(folder, folds=5, fold=1, seed=7, split_seed=8)) == usual
+    assert splits(reviews(folder, folds=5, fold=1, fold_seed=1)) != usual
+
+
+def test_the_numbers_of_the_classes_do_not_change_the_folds(folder):
+    usual = splits(reviews(folder, folds=5, fold=1))
+    assert splits(reviews(folder, folds=5, fold=1, class_names=["2", "0", "1"])) == usual
+
+
+def test_names_and_pairs_are_divided_too(tmp_path):
+    names = ["".join(letters) for letters in product("abcde", repeat=2)]
+    (tmp_path / "names.txt").write_text("\n".join(names))
+    lines = {"preparation": "lines", "context_length": 8, "cache_dir": str(tmp_path / "cache")}
+    texts = []
+    for fold in range(3):
+        data = CharacterData(path=str(tmp_path / "names.txt"), **lines, folds=3, fold=fold)
+        data.ensure_setup()
+        texts += data.texts_of("test")
+        assert not set(data.texts_of("test")) & {*data.texts_of("train"), *data.texts_of("validation")}
+    assert sorted(texts) == names
+    pairs = [{"source": f"a {n}", "target": f"b {n}"} for n in range(40)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    found = []
+    for fold in range(4):
+        data = PairData(
+            path=str(tmp_path / "pairs.jsonl"), source_column="source", target_column="target", folds=4, fold=fold,
+            cache_dir=str(tmp_path / "cache"), tokenizer={"kind": "word", "min_document_frequency": 1},
+        )  # fmt: skip
+        data.ensure_setup()
+        found += data.rows("test").tolist()
+        assert not set(data.rows("test")) & {*data.rows("train"), *data.rows("validation")}
+    assert sorted(found) == list(range(40))
+
+
+def test_other_data_is_not_divided(folder, tmp_path):
+    saved = {"path": str(folder), "labels": "classes", "folds": 5, "fold": 3}
+    kind = ReviewData.options_type
+    assert kind is not None
+    own = changed_options(saved, kind, DataChanges(), tmp_path)
+    other = changed_options(saved, kind, DataChanges(path=str(folder)), tmp_path)
+    assert (own.folds, own.fold) == (5, 3)
+    assert (other.folds, other.fold) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"folds": 1}, r"folds=1 must be at least 2"),
+        ({"folds": 5, "fold": 5}, r"fold=5 must be at least 0 and below"),
+        ({"fold": 2}, r"fold=2 requires"),
+        ({"folds": 2, "fold_seed": -1}, r"fold_seed=-1 must be at least 0"),
+    ],
+)
+def test_values_out_of_range_are_refused(folder, options, message):
+    with pytest.raises(ValueError, match=message):
+        ReviewData(path=str(folder), **options)
+
+
+def test_more_folds_than_rows_are_refused(folder):
+    with pytest.raises(UserError, match=r"data.folds=104 must be at most the number of rows, 103"):
+        reviews(folder, folds=104)
+
+
+def test_a_running_text_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"folds=5 requires separate rows, not .*preparation=text"):
+        CharacterData(path=str(tmp_path / "text.txt"), folds=5)
