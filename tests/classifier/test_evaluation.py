@@ -33,6 +33,7 @@ OTHER = {  # another value of every option of the data
     "text_column": "body",
     "label_column": "score",
     "choice_columns": "first,second",
+    "group_column": "shop",
     "source_column": "fr",
     "target_column": "it",
     "labels": "stars",

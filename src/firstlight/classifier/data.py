@@ -20,6 +20,7 @@ from firstlight.data.batches import (
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
+from firstlight.data.groups import groups_of
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import SHORTEST_PAIR, Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.store import SPLITS
@@ -94,6 +95,7 @@ class ReviewData(TextRows):
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         if stage == "fit":
             self._check_splits()
+            self.groups(np.concatenate(list(self._rows.values())))  # raises UserError before the training
         if self.reader is None:
             self.target_encoding = self._count()
         else:
@@ -137,6 +139,10 @@ class ReviewData(TextRows):
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
         return self._rows[split]
+
+    def groups(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the group of each row, named by `group_column`, or [] without it. Raises UserError."""
+        return groups_of(self.source, self.options.group_column, rows.tolist()) if self.options.group_column else []
 
     def class_weights(self) -> Tensor | None:
         """Return the weight of each class in the loss, (classes,), or None unless `balance="weights"`.

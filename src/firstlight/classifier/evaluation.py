@@ -114,6 +114,23 @@ class Judged:
             for name, precision, recall, f1, texts in zip(self.data.class_names, *found, strict=True)
         ]
 
+    def per_group(self) -> list[dict[str, Any]]:
+        """Return the accuracy of each group with its 95% interval of Wilson, for rows with a target.
+
+        The list is empty without `data.group_column`.
+        """
+        from scipy.stats import binomtest
+
+        hits: dict[str, list[bool]] = {}
+        for group, hit in zip(self.data.groups(self.rows), (self.predicted == self.targets).tolist(), strict=False):
+            hits.setdefault(group, []).append(hit)
+        found = []
+        for group, each in sorted(hits.items()):
+            low, high = binomtest(sum(each), len(each)).proportion_ci(method="wilson")
+            accuracy = {"accuracy": sum(each) / len(each), "low": float(low), "high": float(high)}
+            found.append({"group": group, "texts": len(each), **accuracy})
+        return found
+
     def write_predictions(self, path: Path) -> None:
         """Write the loss and the hit of each row with a target, as a training does."""
         arrays = of_classes(*map(torch.from_numpy, (self.rows, self.probabilities, self.targets)))
@@ -151,14 +168,14 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
     used = judged.with_targets()
     if sentence := data.label_reading.missing(used.targets):
         log.warning("%s, %s split: %s", data.source.where, split, sentence)
-    per_class = used.per_class()
+    per_class, per_group = used.per_class(), used.per_group()
     size = {
         "rows": len(used.rows),
         "left_out": len(judged.rows) - len(used.rows),
         "cut": count_cuts(longest(data.encoded.lengths[judged.rows]), data.options.context_length),
         "labels": data.label_reading.record(),
         "per_class": per_class,
-    }
+    } | ({"per_group": per_group} if per_group else {})
 
     def write(folder: Path) -> None:
         rows = prediction_rows(judged)
@@ -174,7 +191,7 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
 
     printed = per_class if len(per_class) <= MOST_PRINTED else []
     notes, contents = (str(data.label_reading),), "Figures, predictions, mistakes and metrics"
-    return Measurement(used.metrics(), size, notes, write, contents, printed)
+    return Measurement(used.metrics(), size, notes, write, contents, printed, per_group)
 
 
 def prediction_rows(judged: Judged) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
 from firstlight.data.fold_options import FoldOptions
+from firstlight.data.groups import GroupOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
@@ -217,7 +218,7 @@ class WholeTextOptions(TextOptions):
 
 
 @dataclass
-class ReviewOptions(WholeTextOptions):
+class ReviewOptions(WholeTextOptions, GroupOptions):
     """Options of labelled texts, such as reviews, for a classifier.
 
     Args:
@@ -240,8 +241,7 @@ class ReviewOptions(WholeTextOptions):
             class of the training texts that contain each of them.
         target_encoding_pairs: Number of pairs of neighboring words that data.target_encoding counts; those that occur
             in the most texts.
-        target_encoding_shrinkage: Strength, as a number of texts, with which data.target_encoding draws the mean of few
-            texts towards 0.
+        target_encoding_shrinkage: Strength, in texts, with which data.target_encoding draws means towards 0.
     """
 
     accepts_pairs: ClassVar[bool] = True
@@ -271,9 +271,9 @@ class ReviewOptions(WholeTextOptions):
             raise ValueError("data.target_encoding=true requires single texts; name one data.text_column")
         if self.target_encoding_pairs < 1:
             raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
-        if not 0 < self.target_encoding_shrinkage < math.inf:
-            shrinkage = self.target_encoding_shrinkage
+        if not 0 < (shrinkage := self.target_encoding_shrinkage) < math.inf:
             raise ValueError(f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
+        self.check_groups()
 
     @property
     def text_columns(self) -> list[str]:

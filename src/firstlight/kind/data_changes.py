@@ -24,6 +24,7 @@ class DataChanges:
         text_column: The column of the texts, or for several columns: a,b.
         choice_columns: For a run of multiple choice: the columns of the answers, such as a,b.
         label_column: The column of the labels.
+        group_column: For a classifier: the column of the groups, or column:pattern; other data has none by default.
         source_column: For a translator: the column of the source sentences, or the suffix of their file.
         target_column: For a translator: the column of the translations, or the suffix of their file.
         labels: How the labels are read, if they are not recognized: classes (such as bad and good), stars (0 to 4), or
@@ -41,6 +42,7 @@ class DataChanges:
     text_column: str | None = None
     choice_columns: str | None = None
     label_column: str | None = None
+    group_column: str | None = None
     source_column: str | None = None
     target_column: str | None = None
     labels: Literal["binary", "stars", "classes"] | None = None
@@ -92,6 +94,8 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
             changed["class_names"] = None  # those of stars and of sentiments are known
     if changes.path is not None:
         changed |= {"folds": None, "fold": 0}  # other data is not divided
+        if hasattr(options, "group_column"):
+            changed.setdefault("group_column", None)
     try:
         return replace(options, **changed)
     except ValueError as error:

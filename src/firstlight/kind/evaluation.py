@@ -152,11 +152,11 @@ def print_results(folder: Path, run: "Run", source: "Source", split: str, measur
     for line in (f"{run.folder.path} on {source.where}, {split}:", *measured.notes):
         console.print(line, soft_wrap=True)
     console.print(table)
-    if measured.per_class:
-        classes = Table(*measured.per_class[0])
-        for row in measured.per_class:
-            classes.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()))
-        console.print(classes)
+    for rows in filter(None, (measured.per_class, measured.per_group)):
+        parts = Table(*rows[0])
+        for row in rows:
+            parts.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()))
+        console.print(parts)
     if warning := sample_note(run, source):
         console.print(warning, style="bold")
     console.print(f"{measured.contents} are in {folder}", soft_wrap=True)

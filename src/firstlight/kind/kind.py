@@ -118,6 +118,7 @@ class Measurement(NamedTuple):
     metrics: metrics by name. size: how much was measured, for metrics.json. notes: notes on the results, which are
     printed. write: function that writes more files into a folder. contents: name of all files of the results.
     per_class: precision, recall and F1 of each class of a classifier, as rows of a table that is printed.
+    per_group: accuracy of each group of `data.group_column`, in the same form.
     """
 
     metrics: dict[str, float]
@@ -126,6 +127,7 @@ class Measurement(NamedTuple):
     write: Callable[[Path], None] | None = None
     contents: str = "The metrics"
     per_class: Sequence[Mapping[str, Any]] = ()
+    per_group: Sequence[Mapping[str, Any]] = ()
 
 
 class NothingToDrawError(UserError):

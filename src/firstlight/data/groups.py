@@ -1,0 +1,63 @@
+"""Groups of rows, such as the sources of a mixture. Imports nothing heavy."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from firstlight.errors import UserError
+from firstlight.files.rows import MissingColumnError
+
+
+@dataclass(kw_only=True)
+class GroupOptions:
+    """Options of groups of rows.
+
+    Args:
+        group_column: Column with the group of each row, such as its source, for the accuracy of each group in
+            evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
+    """
+
+    group_column: str | None = None
+
+    def check_groups(self) -> None:
+        """Raise ValueError for a wrong pattern."""
+        if self.group_column is not None:
+            column_and_pattern(self.group_column)
+
+
+def column_and_pattern(group_column: str) -> tuple[str, re.Pattern[str]]:
+    """Return the column of `data.group_column`, and the pattern whose first group is the name.
+
+    The pattern follows the first colon. Without one, the complete value is the name. Raises ValueError for a pattern
+    that is not a regular expression with a group.
+    """
+    column, _, text = group_column.partition(":")
+    try:
+        pattern = re.compile(text or "(.*)", re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"data.group_column={group_column}: {error}; correct the regular expression") from None
+    if not column or not pattern.groups:
+        raise ValueError(
+            f"data.group_column={group_column} must be a column, or a pattern such as id:^(.+)_; change it"
+        )
+    return column, pattern
+
+
+def groups_of(source: Any, group_column: str, rows: Iterable[int]) -> list[str]:
+    """Return the name of the group of each row, which is read again from the source.
+
+    source: a `Source`. Raises UserError for a missing column, and for a value without the pattern.
+    """
+    column, pattern = column_and_pattern(group_column)
+    try:
+        values = [str(value) for (value,) in source.values([column], rows)]
+    except MissingColumnError as error:
+        raise UserError(f"data.group_column={group_column}: {error}") from None
+    found = [pattern.search(value) for value in values]
+    names = [match and match[1] for match in found]
+    for value, name in zip(values, names, strict=True):
+        if not name:
+            problem = f"data.group_column={group_column}: {value!r} of {source.where} names no group"
+            raise UserError(f"{problem}; change the column or the pattern")
+    return [str(name) for name in names]
