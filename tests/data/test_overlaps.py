@@ -51,6 +51,10 @@ def splits_of(folder: Path, names: tuple[str, str]) -> None:
         write_rows(folder / f"{split}.jsonl", [dict(zip(names, row, strict=True)) for row in values])
 
 
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 @pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, PairData])
 def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     splits_of(tmp_path, ("en", "de") if kind is PairData else ("text", "label"))
@@ -60,7 +64,7 @@ def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: 
         caplog.clear()
         data = kind(**options)
         data.ensure_setup()
-        (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        (line,) = warnings_of(caplog)
         assert line == (
             f"{tmp_path}: 7 of 20 test rows are also training rows; 3 of 20 validation rows are also training rows; "
             "set data.deduplicate=true to remove them from the earlier split"
@@ -68,7 +72,7 @@ def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: 
     caplog.clear()
     data = kind(**options, deduplicate=True)
     data.ensure_setup()
-    assert not caplog.records
+    assert not warnings_of(caplog)
     encoded = data.corpus if kind is ReviewTextData else data.encoded
     assert [len(encoded.rows_of(split)) for split in SPLITS] == [90, 20, 20]
 
@@ -82,7 +86,7 @@ def test_documents_of_a_text_are_counted_and_removed(tmp_path: Path, caplog: pyt
     caplog.clear()
     data = CharacterData(**options, validation_fraction=0.1, deduplicate=True)
     data.setup()
-    assert not caplog.records
+    assert not warnings_of(caplog)
     documents = {split: {data.corpus.ids[row].tobytes() for row in data.corpus.rows_of(split)} for split in SPLITS}
     assert not documents["train"] & documents["validation"]
     assert len(documents["train"] | documents["validation"]) == 60

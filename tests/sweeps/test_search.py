@@ -127,9 +127,7 @@ def test_a_killed_search_continues_as_if_it_had_not_been_killed(scripts, command
     scripts.succeed("train", *command, "hydra.sweeper.n_trials=3")
     three = records(folder)
     assert {name: three[name] for name in two} == two
-    found = tried(scripts)
-    assert found["trial-0001"][0].pop("resume").endswith("trial-0001'")
-    assert found == tried(whole)
+    assert tried(scripts) == tried(whole)
 
 
 def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(scripts, command, whole) -> None:
