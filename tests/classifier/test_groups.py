@@ -5,12 +5,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lightning as L
 import numpy as np
 import pytest
 import torch
 
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
+from firstlight.classifier.module import Classification
+from firstlight.data.group_terms import group_terms
+from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 
 
@@ -23,13 +27,17 @@ def mixture(folder: Path, **options: Any) -> ReviewData:
     return ReviewData(path=str(folder / "mixture.jsonl"), cache_dir=str(folder / "cache"), **options)
 
 
+def prepared(data: ReviewData) -> ReviewData:
+    data.ensure_setup()
+    return data
+
+
 @pytest.mark.parametrize(
     ("named", "expected"),
     [("shop", ["a", "b", "a", "b"]), ("id:^(.+)_", ["x_2", "x_2", "y_2", "y_2"]), (None, [])],
 )
 def test_a_column_or_a_part_of_it_names_the_group_of_each_row(tmp_path: Path, named, expected) -> None:
-    data = mixture(tmp_path, group_column=named)
-    data.ensure_setup()
+    data = prepared(mixture(tmp_path, group_column=named))
     assert data.groups(np.array([2, 5, 40, 31])) == expected
 
 
@@ -69,3 +77,80 @@ def test_each_group_has_its_accuracy_with_the_interval_of_wilson() -> None:
     middle, half = (3 + z2 / 2) / (4 + z2), (z2 * (3 / 4 + z2 / 4)) ** 0.5 / (4 + z2)
     bounds = {"low": pytest.approx(middle - half), "high": pytest.approx(middle + half)}
     assert second == {"group": "b", "texts": 4, "accuracy": 0.75, **bounds}
+
+
+def written(folder: Path, rows: list[tuple[str, int, str]], **options: Any) -> ReviewData:
+    lines = [json.dumps({"text": text, "label": 4 * label, "shop": shop}) + "\n" for text, label, shop in rows]
+    (folder / "rows.jsonl").write_text("".join(lines))
+    sizes = {"batch_size": 100, "context_length": 8, "cache_dir": str(folder / "cache")}
+    return ReviewData(path=str(folder / "rows.jsonl"), labels="binary", group_column="shop", **sizes, **options)
+
+
+def trained_probability(data: ReviewData, text: str, **options: Any) -> float:
+    """Return the probability of the class positive after training a logistic regression."""
+    module = Classification.for_data(data, architecture="logistic", lr=0.1, **options)
+    quiet: Any = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = L.Trainer(max_steps=300, accelerator="cpu", enable_model_summary=False, limit_val_batches=0, **quiet)
+    trainer.fit(module, datamodule=data)
+    (batch,) = data.text_dataloader([text])
+    return float(module.eval()(*batch.inputs).sigmoid())
+
+
+def test_the_prior_removes_what_a_word_says_only_of_its_group(tmp_path: Path) -> None:
+    guitars = [("guitar", int(i % 10 > 0), "music") for i in range(500)]  # 9 of 10 are positive
+    chairs = [("chair", i % 2, "market") for i in range(500)]
+    for group_prior, expected in ((False, 0.9), (True, 0.5)):
+        found = trained_probability(written(tmp_path, guitars + chairs), "guitar", group_prior=group_prior)
+        assert found == pytest.approx(expected, abs=0.05)
+
+
+def test_weights_of_groups_decide_between_two_meanings_of_a_word(tmp_path: Path) -> None:
+    meanings = [("sick", 1, "music") for _ in range(600)] + [("sick", 0, "market") for _ in range(300)]
+    rows = meanings + [("bad", 0, "market"), ("good", 1, "music")] * 50
+    for weights, expected in ((None, 2 / 3), ({"market": 4.0}, 1 / 3)):
+        found = trained_probability(written(tmp_path, rows, group_weights=weights), "sick")
+        assert found == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_the_training_loss_by_hand(num_classes: int) -> None:
+    targets = np.array([0, 1, 1, 0])
+    data: Any = SimpleNamespace(
+        rows=lambda split: np.arange(3),
+        groups=lambda rows: ["a", "b", "b"],
+        options=SimpleNamespace(group_weights={"b": 3.0}),
+        targets=targets,
+        num_classes=num_classes,
+    )
+    logits = torch.tensor([[0.5, -0.2, 0.1], [0.3, 0.4, 0.0], [-1.0, 0.2, 0.6]])[:, :num_classes]
+    outputs = logits if num_classes > 2 else logits[:, 1:] - logits[:, :1]
+    batch = ReviewBatch(torch.zeros(3, 1).long(), torch.ones(3, 1).bool(), torch.tensor([0, 1, 1]), torch.arange(3), 3)
+    module = Classification(torch.nn.Identity(), group_prior=True, groups=group_terms(data))
+    priors = torch.tensor([[2, 1, 1], [1, 3, 1]])[[0, 1, 1], :num_classes].float()
+    shares = (logits.exp() * priors) / (logits.exp() * priors).sum(dim=1, keepdim=True)
+    losses = -shares[torch.arange(3), batch.targets].log()
+    expected = (losses * torch.tensor([1, 3, 3])).sum() / 7
+    torch.testing.assert_close(module._training_loss(outputs, batch), expected)
+
+
+def test_groups_without_weights_and_prior_leave_the_loss_equal_to_the_last_bit(tmp_path: Path) -> None:
+    data = mixture(tmp_path, group_column="shop", labels="binary")
+    module = Classification.for_data(data, dim=8, num_heads=2, dropout=0.0)
+    batch = next(iter(data.train_dataloader()))
+    plain = Classification(module.network)
+    assert torch.equal(module.training_step(batch)["loss"], plain.training_step(batch)["loss"])
+
+
+def test_wrong_weights_and_a_prior_without_groups_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"^data.group_weights: store is not a group of the training rows; .* are a, b$"
+    ):
+        Classification.for_data(
+            mixture(tmp_path, group_column="shop", group_weights={"store": 2.0}), dim=8, num_heads=2
+        )
+    with pytest.raises(UserError, match=r"group_prior=.* requires data.group_column; set it"):
+        Classification.for_data(mixture(tmp_path), dim=8, num_heads=2, group_prior=True)
+    with pytest.raises(ValueError, match=r"group_weights requires data.group_column"):
+        mixture(tmp_path, group_weights={"a": 2.0})
+    with pytest.raises(ValueError, match="the weight 0 of a must be a finite number above 0"):
+        mixture(tmp_path, group_column="shop", group_weights={"a": 0})

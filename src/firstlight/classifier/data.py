@@ -20,6 +20,7 @@ from firstlight.data.batches import (
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
+from firstlight.data.group_terms import group_terms
 from firstlight.data.groups import groups_of
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import SHORTEST_PAIR, Balance, Labels, ReviewOptions, Truncation
@@ -156,7 +157,8 @@ class ReviewData(TextRows):
 
     def module_options(self) -> dict[str, Any]:
         """Return the options of the LightningModule that depend on the data."""
-        return {"class_weights": self.class_weights()}
+        options: dict[str, Any] = {"class_weights": self.class_weights()}
+        return options | ({"groups": group_terms(self)} if self.options.group_column else {})
 
     def metadata(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types and tensors."""

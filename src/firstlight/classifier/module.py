@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.options import ClassifierConfig
+from firstlight.data.group_terms import GroupTerms
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.errors import UserError
@@ -68,6 +69,9 @@ class Classification(Training):
             makes one pass.
         text_loss_weight: The weight of predicting the next token of each text, which is added to the training loss
             (Radford et al. 2018: 0.5); for a causal network.
+        group_prior: Whether log P(class | group) is added to the logits in the training loss (logit adjustment, Menon
+            et al. 2021), so that the network does not learn the classes from the groups.
+        groups: The groups of `ReviewData(group_column=…)`, which `for_data` sets.
 
     Raises:
         ValueError: If a smoothing or a weight is out of range, or if the network cannot predict the next token.
@@ -108,6 +112,8 @@ class Classification(Training):
         ordinal_smoothing: float = 0.0,
         r_drop: float = 0.0,
         text_loss_weight: float = 0.0,
+        group_prior: bool = False,
+        groups: GroupTerms | None = None,
     ) -> None:
         check_share("label_smoothing", label_smoothing)
         weights = {"ordinal_smoothing": ordinal_smoothing, "r_drop": r_drop, "text_loss_weight": text_loss_weight}
@@ -119,11 +125,20 @@ class Classification(Training):
                 f"module.text_loss_weight={text_loss_weight} requires a causal network without features; set "
                 "model.causal=true, model.convolution=null and data.target_encoding=false"
             )
+        if group_prior and groups is None:
+            raise UserError("module.group_prior=true requires data.group_column; set it to the column of the groups")
         super().__init__(network, optimizer, schedule, loss=loss)
         self.class_weights: Tensor | None
         self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
         self.text_loss_weight = text_loss_weight
         self.register_buffer("class_weights", class_weights, persistent=False)
+        self.group_numbers: Tensor | None
+        self.group_log_priors: Tensor | None
+        self.group_weights: Tensor | None
+        numbers, log_priors, weights_of_groups = groups or (None, None, None)
+        self.register_buffer("group_numbers", numbers, persistent=False)
+        self.register_buffer("group_log_priors", log_priors if group_prior else None, persistent=False)
+        self.register_buffer("group_weights", weights_of_groups, persistent=False)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
         """Return the logits, (batch, outputs).
@@ -176,9 +191,15 @@ class Classification(Training):
         return network(*batch.inputs)
 
     def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
-        loss = classification_loss(
-            logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing, self.loss
-        )
+        weights, adjusted = None, logits
+        if self.group_numbers is not None:
+            groups = self.group_numbers[batch.rows]
+            weights = None if self.group_weights is None else self.group_weights[groups]
+            if self.group_log_priors is not None:
+                priors = self.group_log_priors[groups]
+                adjusted = logits + (priors if logits.shape[1] > 1 else priors[:, 1:] - priors[:, :1])
+        smoothing = (self.label_smoothing, self.ordinal_smoothing)
+        loss = classification_loss(adjusted, batch.targets, self.class_weights, *smoothing, self.loss, weights)
         return self.distilled(loss, logits, batch)
 
     def measure(self, batch: ReviewBatch) -> Measured:

@@ -1,5 +1,6 @@
 """Groups of rows, such as the sources of a mixture. Imports nothing heavy."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,14 +17,22 @@ class GroupOptions:
     Args:
         group_column: Column with the group of each row, such as its source, for the accuracy of each group in
             evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
+        group_weights: Weight of the texts of a group in the training loss, as in 'data.group_weights={books:2}'; 1 for
+            the other groups; null: 1 for all.
     """
 
     group_column: str | None = None
+    group_weights: dict[str, float] | None = None
 
     def check_groups(self) -> None:
-        """Raise ValueError for a wrong pattern."""
+        """Raise ValueError for a wrong pattern and for weights that are not above 0."""
         if self.group_column is not None:
             column_and_pattern(self.group_column)
+        elif self.group_weights is not None:
+            raise ValueError("data.group_weights requires data.group_column; set it to the column of the groups")
+        for name, weight in (self.group_weights or {}).items():
+            if not 0 < weight < math.inf:
+                raise ValueError(f"data.group_weights: the weight {weight} of {name} must be a finite number above 0")
 
 
 def column_and_pattern(group_column: str) -> tuple[str, re.Pattern[str]]:

@@ -95,7 +95,7 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     if changes.path is not None:
         changed |= {"folds": None, "fold": 0}  # other data is not divided
         if hasattr(options, "group_column"):
-            changed.setdefault("group_column", None)
+            changed = {"group_column": None, "group_weights": None} | changed
     try:
         return replace(options, **changed)
     except ValueError as error:

@@ -52,6 +52,7 @@ def classification_loss(
     label_smoothing: float = 0.0,
     ordinal_smoothing: float = 0.0,
     loss: LossFunction | None = None,
+    text_weights: Tensor | None = None,
 ) -> Tensor:
     """Return the mean loss of a batch in nats: binary cross entropy for one logit, otherwise cross entropy.
 
@@ -67,6 +68,7 @@ def classification_loss(
         loss: A function that is used in place of the cross entropy. It accepts logits, (batch, classes), also for two
             classes, and targets, (batch,), and returns the loss of each target, (batch,). With smoothing, the loss of a
             text is the mean over the classes by their shares.
+        text_weights: The weight of each text in the mean, (batch,).
 
     Returns:
         A scalar.
@@ -84,6 +86,7 @@ def classification_loss(
     """
     if (
         loss is None
+        and text_weights is None
         and ordinal_smoothing == 0
         and logits.shape[1] > 1
         and (class_weights is None or not label_smoothing)
@@ -100,9 +103,11 @@ def classification_loss(
         losses = F.binary_cross_entropy_with_logits(logits.squeeze(1), shares[:, 1], reduction="none")
     else:
         losses = F.cross_entropy(logits, shares, reduction="none")
-    if class_weights is None:
+    weights = text_weights
+    if class_weights is not None:
+        weights = class_weights[targets] if weights is None else class_weights[targets] * weights
+    if weights is None:
         return losses.mean()
-    weights = class_weights[targets]
     return (losses * weights).sum() / weights.sum()
 
 

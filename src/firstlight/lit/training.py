@@ -144,7 +144,8 @@ class Training(LightningModule):
             raise TypeError(f"{cls.__name__} requires data of type {expected}, not {type(data).__name__}")
         data.ensure_setup()
         names = {field.name for field in fields(cls.config_type)}
-        of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
+        of_data = {"class_weights", "groups"}
+        of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule"} - of_data
         refuse_unknown(options, names | of_module, f"{cls.__name__}.for_data")
         of_network = {name: options.pop(name) for name in names & options.keys()}
         for name in of_network if network is not None else ():
