@@ -9,7 +9,9 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 
+from composed import composed
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.classifier.module import Classification
@@ -152,5 +154,15 @@ def test_wrong_weights_and_a_prior_without_groups_are_refused(tmp_path: Path) ->
         Classification.for_data(mixture(tmp_path), dim=8, num_heads=2, group_prior=True)
     with pytest.raises(ValueError, match=r"group_weights requires data.group_column"):
         mixture(tmp_path, group_weights={"a": 2.0})
-    with pytest.raises(ValueError, match="the weight 0 of a must be a finite number above 0"):
-        mixture(tmp_path, group_column="shop", group_weights={"a": 0})
+    for weight in (0, -1, True, "x", float("inf")):
+        with pytest.raises(ValueError, match=f"the weight {weight} of a must be a finite number above 0"):
+            mixture(tmp_path, group_column="shop", group_weights={"a": weight})
+    with pytest.raises(ValueError, match="group_weights=3 must be a mapping, as in"):
+        mixture(tmp_path, group_column="shop", group_weights=3)
+
+
+def test_weights_and_the_prior_are_set_on_the_command_line(tmp_path: Path) -> None:
+    groups = ["data.group_column=shop", "data.group_weights={a:2}", "module.group_prior=true"]
+    config = composed("task=reviews", f"data.path={tmp_path}", *groups)
+    data = OmegaConf.to_object(config.data)
+    assert (data.group_column, data.group_weights, config.module.group_prior) == ("shop", {"a": 2}, True)

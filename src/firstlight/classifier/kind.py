@@ -17,6 +17,7 @@ class ReviewDataNode(DataNode, ReviewOptions):
     """Schema of `data` for tasks with labelled texts."""
 
     text_column: Any = ReviewOptions.text_column  # OmegaConf has no unions with lists; the options check the value
+    group_weights: Any = None  # OmegaConf cannot merge a dictionary into null; the options check the value
     _target_: str = "firstlight.classifier.data.ReviewData"
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,12 @@ class GroupOptions:
             column_and_pattern(self.group_column)
         elif self.group_weights is not None:
             raise ValueError("data.group_weights requires data.group_column; set it to the column of the groups")
-        for name, weight in (self.group_weights or {}).items():
-            if not 0 < weight < math.inf:
+        given: Any = self.group_weights  # of any type on the command line
+        is_mapping = given is None or isinstance(given, Mapping)
+        if not is_mapping:
+            raise ValueError(f"data.group_weights={given} must be a mapping, as in 'data.group_weights={{books:2}}'")
+        for name, weight in (given or {}).items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
                 raise ValueError(f"data.group_weights: the weight {weight} of {name} must be a finite number above 0")
 
 
