@@ -124,6 +124,8 @@ def _metavar(name: str, hint: Any) -> str | None:
     if typing.get_origin(hint) is list:
         one = _metavar(name, typing.get_args(hint)[0])
         return one and f"{one} [{one} ...]"
+    if typing.get_origin(hint) is dict:
+        return "NAME NUMBER [NAME NUMBER ...]"
     if typing.get_origin(hint) is tuple:
         return " ".join(_metavar(name, each) or "" for each in typing.get_args(hint))
     return BY_TYPE.get(hint) or (name.rpartition("_")[2].removesuffix("s").upper() if hint is str else None)

@@ -12,6 +12,7 @@ import torch
 from omegaconf import OmegaConf
 
 from composed import composed
+from firstlight.classifier.baseline import fit, row_weights
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.classifier.module import Classification
@@ -166,3 +167,38 @@ def test_weights_and_the_prior_are_set_on_the_command_line(tmp_path: Path) -> No
     config = composed("task=reviews", f"data.path={tmp_path}", *groups)
     data = OmegaConf.to_object(config.data)
     assert (data.group_column, data.group_weights, config.module.group_prior) == ("shop", {"a": 2}, True)
+
+
+def test_rows_of_tfidf_are_weighted_by_the_group_and_by_the_inverse_of_its_prior(tmp_path: Path) -> None:
+    rows = [("guitar", int(i % 4 > 0), "music") for i in range(200)] + [("chair", i % 2, "market") for i in range(200)]
+    data = prepared(written(tmp_path, rows, group_weights={"market": 2.0}))
+    used = data.rows("train")
+    groups, targets = np.array(data.groups(used)), data.targets[used]
+    weights = np.where(groups == "market", 2.0, 1.0)
+    np.testing.assert_allclose(row_weights(data, group_prior=False), weights / weights.mean())
+    for group in ("music", "market"):
+        for label in (0, 1):
+            count = ((groups == group) & (targets == label)).sum() + 1
+            weights[(groups == group) & (targets == label)] *= ((groups == group).sum() + 2) / count
+    np.testing.assert_allclose(row_weights(data, group_prior=True), weights / weights.mean(), rtol=1e-6)
+    assert row_weights(prepared(written(tmp_path, rows)), group_prior=False) is None
+
+
+def test_the_prior_removes_from_tfidf_what_a_word_says_only_of_its_group(tmp_path: Path) -> None:
+    rows = [("guitar", int(i % 10 > 0), "music") for i in range(500)]
+    rows += [("chair", i % 2, "market") for i in range(500)]
+    data = prepared(written(tmp_path, rows))
+    for group_prior, expected in ((False, 0.9), (True, 0.5)):
+        folder = tmp_path / str(group_prior)
+        folder.mkdir()
+        fit(data, "val/loss", folder, group_prior=group_prior)
+        saved = np.load(folder / "predictions" / "validation.npz")
+        music = np.array(data.groups(data.rows("validation"))) == "music"
+        positive = data.targets[data.rows("validation")] == 1
+        np.testing.assert_array_equal(saved["rows"], data.rows("validation"))
+        np.testing.assert_allclose(np.exp(-saved["losses"][music & positive]), expected, atol=0.06)
+
+
+def test_the_prior_of_tfidf_requires_groups(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^--group-prior requires --data\.group-column; set it"):
+        row_weights(prepared(mixture(tmp_path)), group_prior=True)

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from firstlight.callbacks.evaluation import SPLITS
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
+from firstlight.data.group_terms import group_terms
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
 from firstlight.kind.baseline import Fitted, best_of, say_choice
@@ -29,13 +30,14 @@ MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twe
 SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
-def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None) -> Fitted:
+def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None, group_prior: bool = False) -> Fitted:
     """Fit one regression for each C, choose one by a validation metric, and save its figures in `folder`.
 
     The texts are not cut to a context. For multiple choice, the regression reads each answer without the context, so it
     measures what the answers alone reveal. Raises UserError for texts without a word.
 
     max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
+    group_prior: whether rows are weighted by 1 / P(class | group), as in `row_weights`.
     """
     num_features = min(max_words or MOST_FEATURES, MOST_WEIGHTS // data.num_classes)
     n_grams = {"tokenizer": words, "token_pattern": None, "ngram_range": (1, 2 if max_words is None else 1)}
@@ -47,10 +49,11 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     training, targets = vectorizer.fit_transform(texts), _fitted_targets(data)
     validation = vectorizer.transform(_texts(data, "validation"))
     weights = None if data.options.balance is Balance.none else "balanced"
+    of_rows = row_weights(data, group_prior)
     models, judged, tried = {}, {}, {}
     for strength in REGULARIZATION:
         regression = LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight=weights)
-        models[strength] = regression.fit(training, targets)
+        models[strength] = regression.fit(training, targets, sample_weight=of_rows)
         judged[strength] = _judged(models[strength], validation, data, "validation")
         tried[strength] = _metrics(judged[strength], "val")
         say_choice("C", strength, tried[strength])
@@ -77,6 +80,25 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
         references=lambda: references(data),
         other=other,
     )
+
+
+def row_weights(data: ReviewData, group_prior: bool) -> NDArray[np.float64] | None:
+    """Return the weight of each fitted row, with a mean of 1, or None if all are equal.
+
+    It is the product of `data.group_weights` and, with `group_prior`, of 1 / P(class | group) with add-one smoothing.
+    Raises UserError for `group_prior` without `data.group_column`.
+    """
+    if not group_prior and data.options.group_weights is None:
+        return None
+    if data.options.group_column is None:
+        raise UserError("--group-prior requires --data.group-column; set it to the column of the groups")
+    terms, rows = group_terms(data), data.rows("train")
+    groups = terms.numbers[rows]
+    weights = np.ones(len(rows)) if terms.weights is None else terms.weights[groups].double().numpy()
+    if group_prior:
+        weights = weights * (-terms.log_priors[groups, data.targets[rows]]).exp().double().numpy()
+    weights = weights / weights.mean()
+    return weights if data.options.choices is None else weights.repeat(data.num_classes)
 
 
 def references(data: ReviewData) -> dict[str, dict[str, float]]:

@@ -22,12 +22,15 @@ from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import say
 
+OF_TFIDF = ("max_words", "group_prior")  # arguments of its `fit`
+
 
 @dataclass
 class TaskData(DataChanges):
     """Options that replace data.<key> of the task.
 
     Args:
+        group_weights: The weight of the training texts of a group, such as books 2; 1 for the other groups.
         max_train_rows: The number of training rows, documents or windows to use.
         validation_fraction: The share for validation if the data has no validation split.
         test_fraction: The share for the test if the data has no test split.
@@ -39,6 +42,7 @@ class TaskData(DataChanges):
         fold_seed: The seed of the division.
     """
 
+    group_weights: dict[str, float] | None = None
     max_train_rows: int | None = None
     validation_fraction: float | None = None
     test_fraction: float | None = None
@@ -62,6 +66,7 @@ class BaselineOptions:
     Args:
         task: The task whose data is used.
         max_words: For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs.
+        group_prior: For TF-IDF: weight each training text by 1 / P(class | group); requires --data.group-column.
         log_dir: The folder for the results, below <task>/baseline/.
         config_dir: A folder with your own settings, used in addition to ./conf.
     """
@@ -69,6 +74,7 @@ class BaselineOptions:
     task: str
     data: TaskData = field(default_factory=TaskData)
     max_words: int | None = None
+    group_prior: bool = False
     other: OtherTexts = field(default_factory=OtherTexts)
     log_dir: Path = Path("logs")
     config_dir: Path | None = None
@@ -118,7 +124,7 @@ def _measure(
     record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
     folder.write(record)
     started_at, processor_started_at = time.perf_counter(), time.process_time()
-    limited = {} if options.max_words is None else {"max_words": options.max_words}
+    limited = {name: value for name in OF_TFIDF if (value := getattr(options, name))}
     fitted: Fitted = kind.function("baseline", "fit")(data, config.optimized_metric, folder.path, **limited)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
@@ -151,6 +157,8 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
         )
     if kind.baseline != "tfidf" and options.max_words is not None:
         raise UserError(f"--max-words {options.max_words} requires a task of labelled texts; leave it out")
+    if kind.baseline != "tfidf" and options.group_prior:
+        raise UserError("--group-prior requires a task of labelled texts; leave it out")
     if options.max_words is not None and options.max_words < 1:
         raise UserError(f"--max-words {options.max_words} must be at least 1")
     if kind.baseline != "tfidf" and (given := options.other.given()):
@@ -164,6 +172,7 @@ def overrides_of(options: BaselineOptions) -> list[str]:
         f"task={options.task}",
         *(f"data.{key}={'null' if value is None else value}" for key, value in options.data.options().items()),
         *([] if options.max_words is None else [f"max_words={options.max_words}"]),
+        *(["group_prior=true"] if options.group_prior else []),
         *(f"other.{key}={value}" for key, value in options.other.given().items()),
     ]
 
