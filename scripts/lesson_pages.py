@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 LESSONS = ROOT / "docs/lessons"
 MADE = ROOT / "build/lessons"
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OF_REAL_DATA = ("inside-plays",)  # trained on real data if FIRSTLIGHT_DATA is set: the plays are in the public domain
 EXPORT = re.compile(r"^python src/playground\.py .* --export (\S+)$", re.MULTILINE)
 
 
@@ -31,14 +32,15 @@ def page_of_lesson(lesson: Path, made: Path = MADE) -> Path:
     (name,) = (export for _, text in steps for export in EXPORT.findall(text))
     folder = made / lesson.stem
     page, record = folder / name, folder / "steps.txt"
-    written = "\n".join(text for _, text in steps)
+    data = os.environ.get("FIRSTLIGHT_DATA") if lesson.stem in OF_REAL_DATA else None
+    written = "\n".join([*(text for _, text in steps), *([f"FIRSTLIGHT_DATA={data}"] if data else [])])
     is_trained = record.is_file() and record.read_text(encoding="utf-8") == written
     folder.mkdir(parents=True, exist_ok=True)
     record.unlink(missing_ok=True)
     for language, text in steps:
         for command in [["-c", text]] if language else commands(text):
             if "--export" in command or not is_trained:
-                run(command, folder)
+                run(command, folder, data)
     record.write_text(written, encoding="utf-8")
     return page
 

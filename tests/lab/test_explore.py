@@ -229,6 +229,15 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     assert "GENERATED SAMPLE" not in (folder / "figures" / "figures.html").read_text(encoding="utf-8")
 
 
+def test_another_run_to_compare_with_is_another_run_of_the_same_kind(
+    own: Path, generator: Path, scripts: Scripts
+) -> None:
+    error = scripts.refuse("explore", str(generator), "--compare", str(own))
+    assert f"{own} is a classifier, and the run is a generator; name runs of one kind" in error
+    error = scripts.refuse("explore", str(generator), "--compare", str(generator))
+    assert "this is the run itself; name another run" in error
+
+
 def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:
     (own / "config.yaml").write_text("data: {path: a}\n")
     assert "is a baseline of `python src/baseline.py`, which has no network" in scripts.refuse("explore", str(own))

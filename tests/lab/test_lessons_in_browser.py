@@ -140,12 +140,25 @@ def block(keys: Keys) -> None:
         keys.press("Tab")
 
 
+def plays(keys: Keys) -> None:
+    keys.open()
+    keys.write("text", "My lord, my lor")
+    last = keys.place.locator(".chips [data-side=source]").count() - 1
+    assert keys.choose(last) == "r"
+    assert says(keys.place, "tokens").startswith("Without “r”, the probability of ")
+    whole = shares(keys.place)
+    keys.go("[name=temperature]")
+    keys.press(*["ArrowLeft"] * 16)  # from 1 to 0.2
+    assert max(shares(keys.place).values()) > max(whole.values())
+
+
 LESSONS: dict[str, tuple[Callable[[Keys], None], list[str]]] = {
     "inside-not": (negation, ["stars"]),
     "inside-rhyme": (rhyme, ["shakespeare"]),
     "inside-verb": (verb, ["translation"]),
     "inside-dropout": (dropout, ["stars", "sentiment"]),
     "inside-block": (block, ["shakespeare", "shakespeare"]),
+    "inside-plays": (plays, ["shakespeare"]),
 }
 
 
