@@ -16,9 +16,9 @@ from firstlight.classifier.baseline import fit, row_weights
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.classifier.module import Classification
-from firstlight.data.group_terms import group_terms
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
+from firstlight.lit.losses import group_terms
 
 
 def mixture(folder: Path, **options: Any) -> ReviewData:

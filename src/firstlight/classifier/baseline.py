@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from firstlight.callbacks.evaluation import SPLITS
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
-from firstlight.data.group_terms import group_terms
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
 from firstlight.kind.baseline import Fitted, best_of, say_choice
 from firstlight.kind.data_changes import DataChanges, changed_options
+from firstlight.lit.losses import group_terms
 from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say
 from firstlight.text.normalize import words

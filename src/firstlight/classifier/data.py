@@ -20,15 +20,15 @@ from firstlight.data.batches import (
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
-from firstlight.data.group_terms import group_terms
-from firstlight.data.groups import groups_of
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import SHORTEST_PAIR, Balance, Labels, ReviewOptions, Truncation
+from firstlight.data.row_options import groups_of
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
+from firstlight.lit.losses import group_terms
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.data.group_terms import GroupTerms
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.errors import UserError
-from firstlight.lit.losses import LossFunction, classification_loss, disagreement, probabilities
+from firstlight.lit.losses import GroupTerms, LossFunction, classification_loss, disagreement, probabilities
 from firstlight.lit.metadata import Checks, are_names, one_of, unless_missing
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
-from firstlight.data.fold_options import FoldOptions
-from firstlight.data.groups import GroupOptions
+from firstlight.data.row_options import FoldOptions, GroupOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache
-from firstlight.data.fold_options import FoldRows
 from firstlight.data.options import DataOptions
+from firstlight.data.row_options import FoldRows
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Text
 
