@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from firstlight.lab.reports.significance import Difference, Estimate, holm, mcnemar, paired_bootstrap
-from result_tables.plan import Column
+from result_tables.plan import PAIRS, SHARES, Column
 from result_tables.records import correct_of
 from result_tables.runs import Record
 
@@ -37,7 +37,10 @@ class Verdict:
 
 def value_of(record: Record, column: Column) -> float | None:
     """Return the metric of a column, or None if the record does not have it."""
-    value: float | None = record["evaluations"].get(column.evaluation, {}).get("metrics", {}).get(column.metric)
+    evaluation = record["evaluations"].get(column.evaluation, {})
+    if column.metric == PAIRS and evaluation:
+        return float(_hits(evaluation["units"], column).mean())
+    value: float | None = evaluation.get("metrics", {}).get(column.metric)
     return value
 
 
@@ -47,8 +50,8 @@ def interval(records: Sequence[Record], column: Column) -> Estimate:
     It is Wilson's interval of an accuracy; otherwise a bootstrap over blocks of the text.
     """
     units = [_units(record, column) for record in records]
-    if column.metric == "accuracy":
-        shares = _mean([correct_of(each) for each in units])
+    if column.metric in SHARES:
+        shares = _mean([_hits(each, column) for each in units])
         found = binomtest(round(float(shares.sum())), len(shares))
         limits = found.proportion_ci(method="wilson")
         return Estimate(found.statistic, float(limits.low), float(limits.high), len(shares))
@@ -71,12 +74,10 @@ def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -
     of the other.
     """
     one, two = ([_units(record, column) for record in records] for records in (first, second))
-    pairs = [(one[i], two[j]) for i, j in paired_places(first, second)]
-    p = combined([_p_of(left, right, column) for left, right in pairs])
-    if column.metric == "accuracy":
-        found = paired_bootstrap(
-            _mean([correct_of(each) for each in one]), _mean([correct_of(each) for each in two]), draws=DRAWS
-        )
+    p = combined([_p_of(one[i], two[j], column) for i, j in paired_places(first, second)])
+    if column.metric in SHARES:
+        left, right = (_mean([_hits(each, column) for each in units]) for units in (one, two))
+        found = paired_bootstrap(left, right, draws=DRAWS)
         return Verdict(_scaled(found.estimate, 100), "points", p)
     if column.metric in OF_LOSSES:
         estimate = _bootstrap(_losses(one), _losses(two), one[0]).estimate
@@ -120,6 +121,12 @@ def bleu_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 def _units(record: Record, column: Column) -> Record:
     units: Record = record["evaluations"][column.evaluation]["units"]
     return units
+
+
+def _hits(units: Record, column: Column) -> NDArray[np.bool_]:
+    """Return whether each text, or each pair of consecutive texts, was classified correctly."""
+    correct = correct_of(units)
+    return correct.reshape(-1, 2).all(axis=1) if column.metric == PAIRS else correct
 
 
 def _same(units: Sequence[Record]) -> None:
@@ -166,8 +173,8 @@ def combined(p_values: Sequence[float]) -> float:
 def _p_of(first: Record, second: Record, column: Column) -> float:
     """Return the p-value of two runs on the same texts."""
     _same([first, second])
-    if column.metric == "accuracy":
-        return mcnemar(correct_of(first), correct_of(second))
+    if column.metric in SHARES:
+        return mcnemar(_hits(first, column), _hits(second, column))
     if column.metric in OF_LOSSES:
         return _bootstrap(_losses([first]), _losses([second]), first).p
     scores = _drawn_bleu([first[column.metric]]) - _drawn_bleu([second[column.metric]])

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from result_tables.comparisons import Verdict, are_on_same_texts, compare, corrected, interval, value_of
-from result_tables.plan import Column, Line, Plan, Section, Summary, Table
+from result_tables.plan import SHARES, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
 from result_tables.sweeps import part_of
 
@@ -122,7 +122,7 @@ def spread(found: Sequence[Record], column: Column) -> str:
 
 def number(value: float, column: Column) -> str:
     """Return a value as a text. Accuracies are percentages."""
-    if column.metric == "accuracy":
+    if column.metric in SHARES:
         return f"{100 * value:.1f}%"
     return f"{value:.1f}" if column.rises else f"{value:.3f}"
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-RISES = ("accuracy", "bleu", "bleu_beam4")  # for all other metrics, lower is better
+PAIRS = "pairs"  # the share of pairs of consecutive texts of which both are classified correctly
+SHARES = ("accuracy", PAIRS)
+RISES = (*SHARES, "bleu", "bleu_beam4")  # for all other metrics, lower is better
 
 
 @dataclass(frozen=True)
