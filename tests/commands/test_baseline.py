@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from firstlight.classifier import baseline as baseline_classifier
+from firstlight.classifier.baseline import NaiveBayesRegression
 from firstlight.errors import UserError
 from firstlight.generator.baseline import token_losses
 from firstlight.generator.data import CharacterData
@@ -82,6 +84,41 @@ def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews
     _, record = measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder), "--max-words", "7")
     assert record["parameters"] == 7 + 1
     assert "max_words=7" in record["overrides"]
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_nb_svm_is_a_regression_of_each_class_on_features_times_their_log_count_ratios(num_classes: int) -> None:
+    random = np.random.default_rng(1)
+    features, targets = random.poisson(0.7, (60, 7)).astype(float), random.integers(num_classes, size=60)
+    model = NaiveBayesRegression(C=3.0, max_iter=1000).fit(csr_matrix(features), targets)
+    shares = []
+    for label in range(num_classes):
+        own, others = ((features[targets == label] > 0).sum(0) + 1, (features[targets != label] > 0).sum(0) + 1)
+        weighted = features * np.log((own / own.sum()) / (others / others.sum()))
+        alone = LogisticRegression(C=3.0, max_iter=1000).fit(weighted, targets == label)
+        shares.append(alone.predict_proba(weighted)[:, 1])
+    expected = np.stack(shares, axis=1)
+    expected = expected / expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(csr_matrix(features)), expected, atol=1e-3)
+
+
+def test_a_row_of_weight_2_counts_in_nb_svm_as_two_rows() -> None:
+    features, targets = csr_matrix([[1.0, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]]), np.array([0, 1, 0, 1])
+    weighted = NaiveBayesRegression(max_iter=1000).fit(features, targets, np.array([1.0, 2, 1, 1]))
+    rows = np.array([0, 1, 1, 2, 3])
+    repeated = NaiveBayesRegression(max_iter=1000).fit(features[rows], targets[rows])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
+
+
+def test_nb_svm_recognizes_words_that_it_has_not_seen_by_their_letters(scripts: Scripts, monkeypatch) -> None:
+    monkeypatch.setattr(baseline_classifier, "REGULARIZATION", (1.0,))  # one fit is enough
+    rows = [f"this {'un' if number % 2 else ''}word{number},{number % 2}" for number in range(1000, 1100)]
+    (scripts.folder / "mine.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    folder, record = measured(scripts, "--task", "reviews", "--data.path", "mine.csv", "--method", "nb-svm")
+    assert (record["model"], record["metrics"]["test/accuracy"]) == ("nb-svm", 1.0)
+    assert "method=nb-svm" in record["overrides"]
+    assert read_predictions(folder / "predictions" / "test.npz").correct.all()
+    assert record["metrics"]["val/accuracy"] == 1.0
 
 
 def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]) -> None:

@@ -1,4 +1,4 @@
-"""Baseline of the classifiers: logistic regression on TF-IDF features of words and word pairs."""
+"""Baselines of the classifiers: logistic regression on TF-IDF features, and NB-SVM."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
+from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion
 
 from firstlight.callbacks.evaluation import SPLITS
 from firstlight.classifier.data import ReviewData
@@ -20,17 +22,64 @@ from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.lit.losses import group_terms
 from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say
-from firstlight.text.normalize import words
+from firstlight.text.normalize import simplify, words
 from firstlight.text.tokenizers import NO_WORDS
 
 REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C, the inverse of the regularization strength
+MOST_OF_NB_SVM = 10.0  # its largest C: more are slower, and were not better in validation
 MOST_STEPS = 1000
 MOST_FEATURES = 200_000
 MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twenty copies
 SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
-def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None, group_prior: bool = False) -> Fitted:
+class NaiveBayesRegression(LogisticRegression):
+    """Logistic regressions of each class against the others, on features weighted by naive Bayes (NB-SVM).
+
+    The weight of a feature is log(p / q), where p and q are its shares, smoothed by one text, in the texts of the class
+    and in the others (Wang and Manning 2012). `coef_` includes the weights, so it applies to the features themselves.
+    Two classes have one regression. The probabilities of more classes are scaled to a sum of 1.
+    """
+
+    classes_: Any
+    coef_: Any
+    intercept_: Any
+
+    def fit(
+        self, features: csr_matrix, targets: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None
+    ) -> "NaiveBayesRegression":
+        """Fit the regressions. features: (texts, features); targets, sample_weight: (texts,)."""
+        classes, occurs = np.unique(targets), (features > 0).astype(np.float64)
+        of_texts = np.ones(len(targets)) if sample_weight is None else sample_weight
+        coefficients, intercepts = [], []
+        for each in classes[1:] if len(classes) == 2 else classes:
+            is_class = targets == each
+            of_class, others = (occurs.T @ (of_texts * chosen) + 1 for chosen in (is_class, ~is_class))
+            ratios = np.log(of_class / of_class.sum()) - np.log(others / others.sum())
+            super().fit(features @ diags(ratios.astype(features.dtype)), is_class, sample_weight)
+            coefficients.append(self.coef_[0] * ratios)
+            intercepts.append(self.intercept_[0])
+        self.classes_, self.coef_, self.intercept_ = classes, np.stack(coefficients), np.array(intercepts)
+        return self
+
+    def predict_proba(self, features: csr_matrix) -> NDArray[np.float64]:
+        """Return the probability of each class, (texts, classes)."""
+        shares = expit(self.decision_function(features))
+        shares = np.stack((1 - shares, shares), axis=1) if shares.ndim == 1 else shares
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+REGRESSIONS = {"tfidf": LogisticRegression, "nb-svm": NaiveBayesRegression}
+
+
+def fit(
+    data: ReviewData,
+    metric: str,
+    folder: Path,
+    max_words: int | None = None,
+    group_prior: bool = False,
+    method: str = "tfidf",
+) -> Fitted:
     """Fit one regression for each C, choose one by a validation metric, and save its figures in `folder`.
 
     The texts are not cut to a context. For multiple choice, the regression reads each answer without the context, so it
@@ -38,10 +87,15 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
 
     max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
     group_prior: whether rows are weighted by 1 / P(class | group), as in `row_weights`.
+    method: tfidf, or nb-svm for a `NaiveBayesRegression` on words, pairs, triples and 2 to 5 characters.
     """
-    num_features = min(max_words or MOST_FEATURES, MOST_WEIGHTS // data.num_classes)
-    n_grams = {"tokenizer": words, "token_pattern": None, "ngram_range": (1, 2 if max_words is None else 1)}
-    vectorizer = TfidfVectorizer(**n_grams, lowercase=False, sublinear_tf=True, max_features=num_features)
+    sizes = {"sublinear_tf": True, "max_features": min(max_words or MOST_FEATURES, MOST_WEIGHTS // data.num_classes)}
+    of_words = {"tokenizer": words, "token_pattern": None, "lowercase": False} | sizes
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2 if max_words is None else 1), **of_words)
+    if method == "nb-svm":
+        triples = TfidfVectorizer(ngram_range=(1, 3), **of_words, dtype=np.float32)
+        parts = {"analyzer": "char_wb", "ngram_range": (2, 5), "preprocessor": simplify, "dtype": np.float32}
+        vectorizer = FeatureUnion([("words", triples), ("characters", TfidfVectorizer(**parts, **sizes))])
     say(data.label_reading, flush=True)
     texts = _texts(data, "train")
     if not any(map(words, texts)):
@@ -51,8 +105,8 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     weights = None if data.options.balance is Balance.none else "balanced"
     of_rows = row_weights(data, group_prior)
     models, judged, tried = {}, {}, {}
-    for strength in REGULARIZATION:
-        regression = LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight=weights)
+    for strength in (each for each in REGULARIZATION if method == "tfidf" or each <= MOST_OF_NB_SVM):
+        regression = REGRESSIONS[method](C=strength, max_iter=MOST_STEPS, class_weight=weights)
         models[strength] = regression.fit(training, targets, sample_weight=of_rows)
         judged[strength] = _judged(models[strength], validation, data, "validation")
         tried[strength] = _metrics(judged[strength], "val")

@@ -22,7 +22,7 @@ from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import say
 
-OF_TFIDF = ("max_words", "group_prior")  # arguments of its `fit`
+OF_CLASSIFIERS = ("max_words", "group_prior", "method")  # arguments of its `fit`
 
 
 @dataclass
@@ -61,18 +61,21 @@ class OtherTexts(DataChanges):
 
 @dataclass
 class BaselineOptions:
-    """Train and measure a classical baseline on the data of a task: TF-IDF, n-grams or counts of neighboring words.
+    """Train and measure a classical baseline on the data of a task: TF-IDF, NB-SVM, n-grams or counts of neighbors.
 
     Args:
         task: The task whose data is used.
+        method: For labelled texts: tfidf, or nb-svm, a regression of words, pairs, triples and characters, weighted by
+            naive Bayes, which takes longer and is often better (Wang and Manning 2012).
         max_words: For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs.
-        group_prior: For TF-IDF: weight each training text by 1 / P(class | group); requires --data.group-column.
+        group_prior: For labelled texts: weight each text by 1 / P(class | group); requires --data.group-column.
         log_dir: The folder for the results, below <task>/baseline/.
         config_dir: A folder with your own settings, used in addition to ./conf.
     """
 
     task: str
     data: TaskData = field(default_factory=TaskData)
+    method: Literal["tfidf", "nb-svm"] = "tfidf"
     max_words: int | None = None
     group_prior: bool = False
     other: OtherTexts = field(default_factory=OtherTexts)
@@ -94,7 +97,8 @@ def measure_baseline(options: BaselineOptions) -> Path:
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
 
     with folder.locked(), signals_restored():
-        record = start_of(record_of_start(config, folder), kind, overrides_of(options))
+        model = options.method if kind.baseline == "tfidf" else kind.baseline
+        record = start_of(record_of_start(config, folder), model, overrides_of(options))
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
@@ -124,8 +128,8 @@ def _measure(
     record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
     folder.write(record)
     started_at, processor_started_at = time.perf_counter(), time.process_time()
-    limited = {name: value for name in OF_TFIDF if (value := getattr(options, name))}
-    fitted: Fitted = kind.function("baseline", "fit")(data, config.optimized_metric, folder.path, **limited)
+    given = given_of_classifiers(options)
+    fitted: Fitted = kind.function("baseline", "fit")(data, config.optimized_metric, folder.path, **given)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
     record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
@@ -155,10 +159,11 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
             f"--task {options.task}: there is no baseline for its data ({target}); choose a task of a classifier or a "
             "generator"
         )
-    if kind.baseline != "tfidf" and options.max_words is not None:
-        raise UserError(f"--max-words {options.max_words} requires a task of labelled texts; leave it out")
-    if kind.baseline != "tfidf" and options.group_prior:
-        raise UserError("--group-prior requires a task of labelled texts; leave it out")
+    for name, value in given_of_classifiers(options).items() if kind.baseline != "tfidf" else ():
+        option = " ".join((f"--{name.replace('_', '-')}", *(() if value is True else (str(value),))))
+        raise UserError(f"{option} requires a task of labelled texts; leave it out")
+    if options.method != "tfidf" and options.max_words is not None:
+        raise UserError(f"--max-words {options.max_words} requires --method tfidf; leave it out")
     if options.max_words is not None and options.max_words < 1:
         raise UserError(f"--max-words {options.max_words} must be at least 1")
     if kind.baseline != "tfidf" and (given := options.other.given()):
@@ -166,22 +171,27 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
     return config, kind
 
 
+def given_of_classifiers(options: BaselineOptions) -> dict[str, Any]:
+    """Return the options of the baselines of classifiers that differ from their defaults, by name."""
+    found = {name: getattr(options, name) for name in OF_CLASSIFIERS}
+    return {name: value for name, value in found.items() if value != getattr(BaselineOptions, name)}
+
+
 def overrides_of(options: BaselineOptions) -> list[str]:
     """Return the options as they are recorded, in the form of overrides."""
     return [
         f"task={options.task}",
         *(f"data.{key}={'null' if value is None else value}" for key, value in options.data.options().items()),
-        *([] if options.max_words is None else [f"max_words={options.max_words}"]),
-        *(["group_prior=true"] if options.group_prior else []),
+        *(f"{name}={str(value).lower()}" for name, value in given_of_classifiers(options).items()),
         *(f"other.{key}={value}" for key, value in options.other.given().items()),
     ]
 
 
-def start_of(record: dict[str, Any], kind: Kind, overrides: list[str]) -> dict[str, Any]:
-    """Return the record of the start of a training without the entries of networks."""
+def start_of(record: dict[str, Any], model: str | None, overrides: list[str]) -> dict[str, Any]:
+    """Return the record of the start of a training without the entries of networks. model: the baseline's name."""
     from importlib.metadata import version
 
-    record |= {"model": kind.baseline, "overrides": overrides, "chosen": None, "tried": None, "references": None}
+    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None, "references": None}
     record |= dict.fromkeys(("dropout", "context_length", "run_key"))
     record["versions"] |= {"scikit-learn": version("scikit-learn")}
     return record
