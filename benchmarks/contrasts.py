@@ -132,9 +132,10 @@ def model_of_baseline(typed: str, contrasts: Contrasts) -> Model:
         other = ["--other.path", str(FILE), "--log-dir", logs]
         folder = measure_baseline(tyro.cli(BaselineOptions, args=["--task", *shlex.split(typed), *other]))
         found = read_predictions(folder / "predictions" / "other.npz")
-    if found is None or found.predicted is None or not np.array_equal(found.targets, contrasts.labels):
+    predicted, targets = (None, None) if found is None else (found.predicted, found.targets)
+    if predicted is None or targets is None or not np.array_equal(targets, contrasts.labels):
         raise UserError(f"--baseline {typed}: it does not predict {' or '.join(SENTIMENTS)}; name another task")
-    return Model(f"baseline {typed}", hits_of(found.predicted, contrasts)[None])
+    return Model(f"baseline {typed}", hits_of(predicted, contrasts)[None])
 
 
 def hits_of(predicted: NDArray[np.int64], contrasts: Contrasts) -> NDArray[np.bool_]:

@@ -126,7 +126,7 @@ def _units(record: Record, column: Column) -> Record:
 def _hits(units: Record, column: Column) -> NDArray[np.bool_]:
     """Return whether each text, or each pair of consecutive texts, was classified correctly."""
     correct = correct_of(units)
-    return correct.reshape(-1, 2).all(axis=1) if column.metric == PAIRS else correct
+    return correct[::2] & correct[1::2] if column.metric == PAIRS else correct
 
 
 def _same(units: Sequence[Record]) -> None:
