@@ -138,6 +138,28 @@ def test_a_batch_is_the_texts_of_its_rows(folder, truncation):
         assert target == ROWS["train"][row]["label"]
 
 
+def test_a_long_text_is_read_at_a_random_span_in_training_only(folder):
+    data = open_reviews(folder, context_length=4, random_span=True, target_encoding=True)
+    loader, starts = data.train_dataloader(), {}
+    for _ in range(40):
+        for batch in loader:
+            for text, row in zip(words_of(data, batch), batch.rows.tolist(), strict=True):
+                words = TEXTS["train"][row].split()
+                spans = [" ".join(words[i : i + 4]) for i in range(max(len(words) - 3, 1))]
+                starts.setdefault(row, [set(spans), set()])[1].add(text)
+    assert all(seen <= spans for spans, seen in starts.values())
+    long = [(spans, seen) for spans, seen in starts.values() if len(spans) in (2, 3, 4)]
+    assert long
+    assert sum(seen == spans for spans, seen in long) > 0.95 * len(long)
+    head = open_reviews(folder, context_length=4)
+    for split in ("validation", "train"):
+        pairs = zip(data.split_loader(split), head.split_loader(split), strict=True)
+        assert all(torch.equal(one.token_ids, two.token_ids) for one, two in pairs)
+    word = max(data.tokenizer.words[2:], key=lambda word: sum(word in text.split()[4:] for text in TEXTS["train"]))
+    texts = sum(word in text.split() for text in TEXTS["train"])
+    assert data.target_encoding.word_texts[data.tokenizer.words.index(word)] == texts  # counted in the whole text
+
+
 def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(folder, monkeypatch):
     monkeypatch.setattr(table_data, "fits", lambda table, device: False)
     before = with_trainer(open_reviews(folder), device="meta")  # any device except the CPU

@@ -121,7 +121,7 @@ def test_the_training_loss_by_hand(num_classes: int) -> None:
     data: Any = SimpleNamespace(
         rows=lambda split: np.arange(3),
         groups=lambda rows: ["a", "b", "b"],
-        options=SimpleNamespace(group_weights={"b": 3.0}),
+        options=SimpleNamespace(group_weights={"b": 3.0}, finish_on=None),
         targets=targets,
         num_classes=num_classes,
     )
@@ -160,6 +160,42 @@ def test_wrong_weights_and_a_prior_without_groups_are_refused(tmp_path: Path) ->
             mixture(tmp_path, group_column="shop", group_weights={"a": weight})
     with pytest.raises(ValueError, match="group_weights=3 must be a mapping, as in"):
         mixture(tmp_path, group_column="shop", group_weights=3)
+
+
+def test_the_last_steps_draw_rows_of_one_group(tmp_path: Path) -> None:
+    rows = [(f"text {i}", i % 2, ("music", "market")[i % 3 > 0]) for i in range(121)]
+    data = written(tmp_path, rows, finish_on="market", finish_share=0.3)
+    data.options.batch_size = 10
+    module = Classification.for_data(data, architecture="logistic")
+    seen: list[set[str]] = []
+    note = L.pytorch.callbacks.LambdaCallback(
+        on_train_batch_end=lambda trainer, module, outputs, batch, place: seen.append(set(data.groups(batch.rows)))
+    )
+    quiet: Any = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 2}
+    trainer = L.Trainer(accelerator="cpu", enable_model_summary=False, limit_val_batches=0, callbacks=[note], **quiet)
+    trainer.fit(module, datamodule=data)
+    steps = len(seen)  # 20 of two epochs
+    assert [groups == {"market"} for groups in seen] == [False] * (steps - 6) + [True] * 6
+    assert steps == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"finish_on": "a"}, r"finish_on requires data\.group_column; set it"),
+        ({"group_column": "shop", "finish_on": "a", "finish_share": 1}, r"finish_share=1 must lie between 0 and 1"),
+        ({"text_column": ["text", "id"], "random_span": True}, r"random_span=true requires single texts; name one"),
+    ],
+)
+def test_a_finish_without_groups_and_spans_of_pairs_are_refused(tmp_path: Path, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        mixture(tmp_path, **options)
+
+
+def test_a_finish_on_an_unknown_group_is_refused_before_the_training(tmp_path: Path) -> None:
+    data = mixture(tmp_path, group_column="shop", finish_on="c")
+    with pytest.raises(UserError, match=r"^data.finish_on: c is not a group of the training rows; the groups are a, b"):
+        Classification.for_data(data, dim=8, num_heads=2)
 
 
 def test_weights_and_the_prior_are_set_on_the_command_line(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from firstlight.data.batches import (
     POOL_OF_BATCHES,
     EvaluationBatches,
+    FinishedBatches,
     LengthBatches,
+    RandomSpans,
     ResumableLoader,
     Rows,
     TrainingBatches,
@@ -116,6 +118,28 @@ def test_processes_take_as_many_rows_each_even_where_a_row_must_come_twice_for_i
     everything = [row for share in shares for batch in share for row in batch]
     assert set(everything) == set(rows.tolist())
     assert len(everything) - num_rows < world_size
+
+
+def test_the_last_batches_are_of_other_rows_and_each_depends_on_its_number_only():
+    last = np.arange(2000, 2011)
+
+    def make(start=0, **share):
+        batches = RandomSpans(FinishedBatches(training(**share), training(last, **share), first=20))
+        batches.start = start
+        return batches
+
+    whole = [make().batch(number).tolist() for number in range(45)]
+    rows = [{row for row, _ in batch} for batch in whole]
+    assert set().union(*rows[:15]) == set(ROWS)
+    assert set().union(*rows[15:20]) < set(ROWS)
+    assert set().union(*rows[20:22]) == set(last)
+    for start in (0, 13, 19, 20, 23):
+        assert taken(make(start)) == whole[start : start + 15]
+    draws = [dict(batch) for batch in whole[20:24]]
+    assert all({**draws[0], **draws[1]}[row] != {**draws[2], **draws[3]}[row] for row in last)
+    shares = [taken(make(16, rank=rank, world_size=2)) for rank in range(2)]
+    together = [sorted(one + two) for one, two in zip(*shares, strict=True)]
+    assert together == [sorted(make(world_size=2).batch(16 + i).tolist()) for i in range(8)]
 
 
 # --- bucketing ---

@@ -17,6 +17,7 @@ from firstlight.data.batches import (
     Rows,
     TableLoader,
     several,
+    training_batches,
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
@@ -97,10 +98,8 @@ class ReviewData(TextRows):
         if stage == "fit":
             self._check_splits()
             self.groups(np.concatenate(list(self._rows.values())))  # raises UserError before the training
-        if self.reader is None:
-            self.target_encoding = self._count()
-        else:
-            self.target_encoding = target_encoding_of(self.reader, self.tokenizer.vocab_size, "the network")
+        trained, size = self.reader, self.tokenizer.vocab_size
+        self.target_encoding = self._count() if trained is None else target_encoding_of(trained, size, "the network")
         self.table.target_encoding = self.target_encoding
 
     @property
@@ -193,7 +192,7 @@ class ReviewData(TextRows):
             >>> next(iter(data.train_dataloader())).targets.shape
             torch.Size([10])
         """
-        return self.shuffled_loader()
+        return self.training_loader(batches=training_batches(self), dataset=self.training_lookup())
 
     def training_lookup(self) -> Rows:
         """Return the data set of training rows, whose own labels are not part of their target encoding."""
@@ -246,8 +245,11 @@ class ReviewData(TextRows):
             )
         sizes = (self.tokenizer.vocab_size, options.target_encoding_pairs, self.num_classes)
         target_encoding = NgramTargetEncoding(*sizes, options.target_encoding_shrinkage)
-        texts = self.table(self.lookup()[self.rows("train")])
-        target_encoding.count(texts.token_ids, texts.padding_mask, texts.targets)
+        rows, lengths = self.rows("train"), self.encoded.lengths
+        lookup = Rows(lengths if options.random_span else lengths.clip(max=options.context_length))  # what may be read
+        table = TokenTable(self.encoded.ids, self.targets, int(lookup.lengths.max(initial=1)), options.truncation)
+        batches = EvaluationBatches(rows, options.evaluation_batch_size, lengths=lengths[rows])
+        target_encoding.count(table(lookup[each])[:3] for each in batches)
         return target_encoding
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

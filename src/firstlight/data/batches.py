@@ -1,5 +1,6 @@
 """Batches of rows as a function of the seed and the step, so that a killed run resumes with the same batches."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from firstlight.data.row_options import refuse_unknown_groups
 from firstlight.errors import UserError
 
 Given = TypeVar("Given")  # a text, or a pair of texts
@@ -22,6 +24,7 @@ class RowBatch(NamedTuple):
     longest: int  # the length of the longest row in tokens, at least 1
     num_tokens: int  # the number of tokens of all rows together
     are_counted: bool = False  # whether to remove each row's own class from its counted features
+    draws: Tensor | None = None  # (batch,) int64, a random number for each row that decides which span of it is read
 
 
 class Rows(Dataset[RowBatch]):
@@ -35,8 +38,12 @@ class Rows(Dataset[RowBatch]):
         self.lengths, self.are_counted = lengths, are_counted
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
+        draws = None
+        if rows.ndim == 2:  # of RandomSpans
+            rows, draws = rows[:, 0], torch.from_numpy(rows[:, 1])
         lengths = self.lengths[rows]
-        return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), self.are_counted)
+        sizes = (int(lengths.max(initial=1)), int(lengths.sum()))
+        return RowBatch(torch.from_numpy(rows), *sizes, self.are_counted, draws)
 
 
 class EndlessBatches(Sampler[np.ndarray]):
@@ -113,6 +120,29 @@ class TrainingBatches(EndlessBatches):
         pool = POOL_OF_BATCHES * self.batch_size
         pools = (order[i : i + pool] for i in range(0, len(order), pool))
         return np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools])
+
+
+class FinishedBatches(EndlessBatches):
+    """Endless sampler of the batches of another one, and from batch number `first` on of those of `last`."""
+
+    def __init__(self, batches: EndlessBatches, last: EndlessBatches | None = None, first: float = math.inf) -> None:
+        super().__init__(1, batches.seed, rank=batches.rank, world_size=batches.world_size)
+        self.batches, self.last, self.first = batches, last or batches, first
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def batch(self, number: int) -> np.ndarray:
+        return self.batches.batch(number) if number < self.first else self.last.batch(number - int(self.first))
+
+
+class RandomSpans(FinishedBatches):
+    """The same with a random number beside each row, (batch, 2), which depends only on the seed and the batch."""
+
+    def batch(self, number: int) -> np.ndarray:
+        rows = super().batch(number)
+        draws = np.random.default_rng((self.seed, number, 1)).integers(2**31, size=len(rows))
+        return np.stack((rows, draws), axis=1)
 
 
 class LengthBatches(EndlessBatches):
@@ -283,3 +313,35 @@ def batches_taken(steps: int, per_epoch: int, per_step: int) -> int:
     steps_per_epoch = -(-per_epoch // per_step)
     epoch, step = divmod(steps, steps_per_epoch)
     return epoch * per_epoch + step * per_step
+
+
+def steps_of(trainer: Any, num_batches: int) -> int:
+    """Return the number of optimizer steps of a complete run. trainer, num_batches: as in `steps_per_epoch`."""
+    if trainer.max_epochs in (None, -1):
+        return trainer.max_steps
+    steps = steps_per_epoch(trainer, num_batches) * trainer.max_epochs
+    return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
+
+
+def steps_per_epoch(trainer: Any, num_batches: int) -> int:
+    """Return the number of optimizer steps of an epoch of num_batches batches. trainer: a Trainer, or its options."""
+    return math.ceil(batches_per_epoch(num_batches, trainer.limit_train_batches) / trainer.accumulate_grad_batches)
+
+
+def training_batches(data: Any) -> EndlessBatches:
+    """Return the sampler of the training rows of a `ReviewData`, with its options finish_on and random_span.
+
+    Without a trainer, no step is known to be one of the last. Raises UserError for a run without an end.
+    """
+    data.ensure_setup()
+    options, trainer, rows = data.options, data.trainer, data.rows("train")
+    batches: EndlessBatches = data.sampler(rows)
+    if options.finish_on is not None and data.is_asked_by_trainer:
+        if (steps := steps_of(trainer, len(batches))) == -1:
+            raise UserError("data.finish_on requires a run with an end; set trainer.max_steps or trainer.max_epochs")
+        per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
+        first = batches_taken(steps - round(options.finish_share * steps), per_epoch, trainer.accumulate_grad_batches)
+        groups = np.array(data.groups(rows))
+        refuse_unknown_groups("finish_on", [options.finish_on], groups)
+        batches = FinishedBatches(batches, data.sampler(rows[groups == options.finish_on]), first)
+    return RandomSpans(batches) if options.random_span else batches

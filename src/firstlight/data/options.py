@@ -10,7 +10,7 @@ from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
 from firstlight.data.row_options import FoldOptions, GroupOptions
 from firstlight.spelling import declare
-from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.options import TokenizerKind, TokenizerOptions, tokenizer_options
 
 SHORTEST_PAIR = 5  # tokens: three marks and two words
 
@@ -234,6 +234,8 @@ class ReviewOptions(WholeTextOptions, GroupOptions):
         choice_columns: Two or more columns with possible answers to the text of data.text_column, as in
             'data.choice_columns=[a,b,c]'. data.label_column has the name or the number of the correct one; null: no
             answers.
+        random_span: Whether a text longer than context_length is cut to a new random span of it in each epoch of the
+            training; data.truncation cuts the texts of validation and test.
         both_orders: Whether pairs of texts are read in both orders and the two representations are added, for relations
             that do not depend on the order, such as similarity.
         target_encoding: Whether to use target encoding of words and pairs of words: the network also reads the mean
@@ -254,6 +256,7 @@ class ReviewOptions(WholeTextOptions, GroupOptions):
     _: KW_ONLY
     lowest_label: int = 0
     choice_columns: list[str] | None = None
+    random_span: bool = False
     both_orders: bool = False
     target_encoding: bool = False
     target_encoding_pairs: int = 50_000
@@ -266,8 +269,9 @@ class ReviewOptions(WholeTextOptions, GroupOptions):
         if self.choices is None and self.both_orders and not self.reads_pairs:
             example = "'data.text_column=[sentence1,sentence2]'"
             raise ValueError(f"data.both_orders=true requires pairs of texts; name two columns, as in {example}")
-        if self.target_encoding and self.reads_pairs:
-            raise ValueError("data.target_encoding=true requires single texts; name one data.text_column")
+        for key in ("target_encoding", "random_span"):
+            if getattr(self, key) and (self.reads_pairs or self.choices is not None):
+                raise ValueError(f"data.{key}=true requires single texts; name one data.text_column")
         if self.target_encoding_pairs < 1:
             raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
         if not 0 < (shrinkage := self.target_encoding_shrinkage) < math.inf:
@@ -340,10 +344,3 @@ def _names(columns: Any) -> str | list[str]:
 
 def _listed(columns: str | list[str]) -> str:
     return columns if isinstance(columns, str) else f"[{','.join(columns)}]"
-
-
-def tokenizer_options(given: Any) -> TokenizerOptions:
-    """Return the options of a tokenizer, given as `TokenizerOptions`, as a dict, or as the kind of the tokenizer."""
-    if isinstance(given, str | TokenizerKind):
-        return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
-    return TokenizerOptions(**given) if isinstance(given, dict) else given

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from firstlight.choices import listed
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError
 
@@ -58,17 +59,25 @@ class GroupOptions:
             evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
         group_weights: Weight of the texts of a group in the training loss, as in 'data.group_weights={books:2}'; 1 for
             the other groups; null: 1 for all.
+        finish_on: Group of which alone the last training steps draw rows, such as the source of the texts to predict;
+            null: all steps draw from all rows.
+        finish_share: Share of the training steps for data.finish_on, between 0 and 1.
     """
 
     group_column: str | None = None
     group_weights: dict[str, float] | None = None
+    finish_on: str | None = None
+    finish_share: float = 0.2
 
     def check_groups(self) -> None:
-        """Raise ValueError for a wrong pattern and for weights that are not above 0."""
+        """Raise ValueError for a wrong pattern, for weights that are not above 0, and for a share out of range."""
         if self.group_column is not None:
             column_and_pattern(self.group_column)
-        elif self.group_weights is not None:
-            raise ValueError("data.group_weights requires data.group_column; set it to the column of the groups")
+        for key in ("group_weights", "finish_on"):
+            if self.group_column is None and getattr(self, key) is not None:
+                raise ValueError(f"data.{key} requires data.group_column; set it to the column of the groups")
+        if not 0 < self.finish_share < 1:
+            raise ValueError(f"data.finish_share={self.finish_share} must lie between 0 and 1")
         given: Any = self.group_weights  # of any type on the command line
         is_mapping = given is None or isinstance(given, Mapping)
         if not is_mapping:
@@ -113,3 +122,12 @@ def groups_of(source: Any, group_column: str, rows: Iterable[int]) -> list[str]:
             problem = f"data.group_column={group_column}: {value!r} of {source.where} names no group"
             raise UserError(f"{problem}; change the column or the pattern")
     return [str(name) for name in names]
+
+
+def refuse_unknown_groups(key: str, wanted: Iterable[str], groups: Iterable[str]) -> None:
+    """Raise UserError for the name of no group. key: the option; groups: that of each training row."""
+    known = sorted(set(map(str, groups)))
+    for name in wanted:
+        if name not in known:
+            problem = f"data.{key}: {name} is not a group of the training rows"
+            raise UserError(f"{problem}; the groups are {listed(known, most=20)}")

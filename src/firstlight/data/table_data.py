@@ -278,10 +278,12 @@ class RowData(TableData):
     def shuffled_loader(self, batches: type[TrainingBatches] = TrainingBatches) -> ResumableLoader | PassLoader:
         """Return a loader of shuffled training rows. batches: the sampler."""
         self.ensure_setup()
-        rows, options = self.rows("train"), self.options
-        lengths = self.lengths(rows) if options.bucket_by_length else None
-        sampler = batches(rows, options.batch_size, options.seed, lengths=lengths, **self.share)
-        return self.training_loader(self.training_lookup(), sampler)
+        return self.training_loader(self.training_lookup(), self.sampler(self.rows("train"), batches))
+
+    def sampler(self, rows: NDArray[np.int64], batches: type[TrainingBatches] = TrainingBatches) -> TrainingBatches:
+        """Return a sampler of some rows in shuffled batches. batches: its class."""
+        lengths = self.lengths(rows) if self.options.bucket_by_length else None
+        return batches(rows, self.options.batch_size, self.options.seed, lengths=lengths, **self.share)
 
     def evaluation_loader(self, rows: NDArray[np.int64], lookup: Dataset[Any] | None = None) -> TableLoader:
         """Return a loader of some rows, each once, in batches of similar length. lookup: None for `self.lookup()`."""

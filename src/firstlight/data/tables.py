@@ -179,7 +179,10 @@ class TokenTable(torch.nn.Module):
         lengths = row_lengths.reshape(-1, 1)  # a row of tokens for each text
         columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
         skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): the number of tokens to leave out
-        starts = self.starts[batch.rows].reshape(-1, 1) + skipped * (columns >= self.head)
+        shift = skipped * (columns >= self.head)  # (batch, length)
+        if batch.draws is not None:  # the first token of a random span
+            shift = batch.draws.reshape(-1, 1) % (skipped + 1)
+        starts = self.starts[batch.rows].reshape(-1, 1) + shift
         lengths = lengths.clamp(max=self.context_length)
         token_ids, padding_mask = gather(self.flat, starts, lengths, batch.longest)  # (batch, length)
         targets = self.targets[batch.rows]

@@ -1,6 +1,6 @@
 """Features of tokens: the mean class of the training texts that contain a word or a pair of words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 import torch
@@ -101,23 +101,27 @@ class NgramTargetEncoding(nn.Module):
         return place, self.pair_keys[place] == keys
 
     @torch.no_grad()
-    def count(self, token_ids: Tensor, padding_mask: Tensor, targets: Tensor) -> None:
+    def count(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
         """Count the training texts. A word or pair counts once in a text. The pairs in the most texts are kept.
 
-        token_ids: (texts, length) int; padding_mask: (texts, length), True where a token is real; targets: (texts,).
+        batches: of token_ids, (texts, length) int, padding_mask, (texts, length), True where a token is real, and
+        targets, (texts,).
         """
-        own = self.class_scores[targets].double()  # (texts, scores)
-        words, of_text = _once_a_text(token_ids.long(), padding_mask)
+        parts = []
+        for token_ids, padding_mask, targets in batches:
+            own, keys = self.class_scores[targets].double(), self._keys(token_ids)  # (texts, scores), (texts, length)
+            in_batch, of_word = _once_a_text(token_ids.long(), padding_mask)
+            pairs_in_batch, of_pair = _once_a_text(keys, padding_mask & (keys >= 0))
+            parts.append((in_batch, own[of_word], pairs_in_batch, own[of_pair, 0]))
+        words, scores_of_words, found, scores_of_pairs = map(torch.cat, zip(*parts, strict=True))
         self.word_texts.copy_(words.bincount(minlength=self.vocab_size))
-        for i in range(own.shape[1]):
-            sums = words.bincount(own[of_text, i], minlength=self.vocab_size)
+        for i, scores in enumerate(scores_of_words.T):
+            sums = words.bincount(scores, minlength=self.vocab_size)
             self.word_scores[:, i] = sums / (self.word_texts + self.shrinkage)
-        keys = self._keys(token_ids)
-        found, of_text = _once_a_text(keys, padding_mask & (keys >= 0))
         pairs, number, texts = found.unique(return_inverse=True, return_counts=True)
         ranked = texts.argsort(descending=True, stable=True)[: len(self.pair_keys)]
         kept = ranked[texts[ranked] >= AT_LEAST].sort().values
-        sums = number.bincount(own[of_text, 0], minlength=len(pairs))[kept]
+        sums = number.bincount(scores_of_pairs, minlength=len(pairs))[kept]
         self.pair_keys.fill_(NO_PAIR)[: len(kept)] = pairs[kept]
         self.pair_texts.zero_()[: len(kept)] = texts[kept].float()
         self.pair_scores.zero_()[: len(kept)] = (sums / (texts[kept] + self.shrinkage)).float()

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.choices import listed
+from firstlight.data.row_options import refuse_unknown_groups
 from firstlight.data.tables import IGNORED
 from firstlight.errors import UserError
 
@@ -130,9 +130,8 @@ def group_terms(data: Any) -> GroupTerms:
     """Return the groups of the training rows. data: a `ReviewData`. Raises UserError for the weight of no group."""
     rows, weights = data.rows("train"), data.options.group_weights
     names, groups = np.unique(data.groups(rows), return_inverse=True)
-    for name in (weights or {}).keys() - set(names.tolist()):
-        problem = f"data.group_weights: {name} is not a group of the training rows"
-        raise UserError(f"{problem}; the groups are {listed(names.tolist(), most=20)}")
+    refuse_unknown_groups("group_weights", weights or (), names)
+    refuse_unknown_groups("finish_on", [name] if (name := data.options.finish_on) else (), names)
     counts = np.ones((len(names), data.num_classes))
     np.add.at(counts, (groups, data.targets[rows]), 1)
     numbers = np.zeros(len(data.targets), np.int64)

@@ -9,7 +9,7 @@ from lightning.pytorch import LightningDataModule, Trainer
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from firstlight.data.batches import batches_per_epoch
+from firstlight.data.batches import steps_of
 from firstlight.errors import UserError
 from firstlight.lit.lightning_internals import data_of_fit
 
@@ -31,19 +31,6 @@ def total_steps(trainer: Trainer) -> int:
     if not isinstance(data, LightningDataModule):
         return int(trainer.estimated_stepping_batches)
     return steps_of(trainer, len(data.train_dataloader()))
-
-
-def steps_of(trainer: Any, num_batches: int) -> int:
-    """Return the number of optimizer steps of a complete run. trainer, num_batches: as in `steps_per_epoch`."""
-    if trainer.max_epochs in (None, -1):
-        return trainer.max_steps
-    steps = steps_per_epoch(trainer, num_batches) * trainer.max_epochs
-    return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
-
-
-def steps_per_epoch(trainer: Any, num_batches: int) -> int:
-    """Return the number of optimizer steps of an epoch of num_batches batches. trainer: a Trainer, or its options."""
-    return math.ceil(batches_per_epoch(num_batches, trainer.limit_train_batches) / trainer.accumulate_grad_batches)
 
 
 def warmup_of(warmup_steps: int | None, total_steps: int) -> int:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from firstlight.choices import accept_names
 
@@ -133,3 +134,10 @@ class VectorOptions:
             raise ValueError(f"vectors.trained=false requires vectors that are not random; {remedy}")
         if self.kind in (VectorsKind.random, VectorsKind.cooccurrence) and self.path is not None:
             raise ValueError(f"vectors={self.kind.value} reads no file; set vectors=file, or remove vectors.path")
+
+
+def tokenizer_options(given: Any) -> TokenizerOptions:
+    """Return the options of a tokenizer, given as `TokenizerOptions`, as a dict, or as the kind of the tokenizer."""
+    if isinstance(given, str | TokenizerKind):
+        return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
+    return TokenizerOptions(**given) if isinstance(given, dict) else given

@@ -27,7 +27,7 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.config.schema import DistillationOptions
-from firstlight.data.batches import batches_per_epoch
+from firstlight.data.batches import batches_per_epoch, steps_per_epoch
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
@@ -42,7 +42,6 @@ from firstlight.lit.losses import Distillation, NetworkTeacher
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
-from firstlight.lit.schedules import steps_per_epoch
 from firstlight.lit.training import Training
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder

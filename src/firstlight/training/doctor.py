@@ -15,8 +15,9 @@ from torch.optim import AdamW
 
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.config_files import CONFIG_NAME
+from firstlight.data.batches import steps_of
 from firstlight.data.table_data import RowData, TableData
-from firstlight.lit.schedules import LONG_WARMUP, steps_of, warmup_of
+from firstlight.lit.schedules import LONG_WARMUP, warmup_of
 from firstlight.lit.training import Training
 from firstlight.terminal_text import say
 from firstlight.training.audit import Check, audit, first_rows, training_loss
