@@ -23,11 +23,11 @@ def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" =
     of floats; `.history`, a pandas DataFrame; `.record`, the content of `metrics.json`; and `.path`, the folder.
 
     Args:
-        run: the run's folder; or a checkpoint (`.ckpt`), also of a `Trainer` that trained a module of `for_data`;
-            or `latest`, the newest run below log_dir that has a checkpoint, without the jobs of sweeps, and
-            `latest:<task>`, the newest of a task; or `latest-sweep`, the newest job of a sweep; or `best:<metric>`,
-            such as `best:val/accuracy`, the best run by this metric where all runs that have it belong to one task, and
-            `best:<metric>:<task>`, the best of a task.
+        run: the run's folder; or a folder that `firstlight export --to safetensors` wrote; or a checkpoint (`.ckpt`),
+            also of a `Trainer` that trained a module of `for_data`; or `latest`, the newest run below log_dir that has
+            a checkpoint, without the jobs of sweeps, and `latest:<task>`, the newest of a task; or `latest-sweep`, the
+            newest job of a sweep; or `best:<metric>`, such as `best:val/accuracy`, the best run by this metric where
+            all runs that have it belong to one task, and `best:<metric>:<task>`, the best of a task.
         checkpoint: `best`, by the metric that the run was optimized for, or `last`.
         log_dir: the folder below which `latest` and `best` search runs.
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "report": "compare runs and sweeps",
     "playground": "try trained runs in the browser",
     "baseline": "train a classical baseline (TF-IDF, n-grams) on the data of a task",
+    "export": "write a run for transformers, ONNX or PyTorch",
     "dashboard": "write the W&B workspace, or push it",
     "check": "check a network of your own",
     "new": "create a project of your own",

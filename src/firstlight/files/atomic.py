@@ -1,6 +1,7 @@
 """Writing of complete files: a reader never sees an incomplete one, and an interruption leaves the previous one."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,23 @@ def replacing(path: Path, before: Callable[[], None] | None = None) -> Iterator[
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty temporary folder, which is renamed to `path` at the end of the block.
+
+    After an error in the block, the temporary folder is removed. `path` must not exist.
+    """
+    unfinished = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}-", suffix=UNFINISHED))
+    try:
+        yield unfinished
+        for file in (*unfinished.rglob("*"), unfinished):
+            sync(file)
+        unfinished.chmod(0o755)
+        unfinished.rename(path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

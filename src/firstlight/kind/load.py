@@ -10,8 +10,8 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
-from firstlight.runs.folder import RunFolder
-from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_searched, task_of
+from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
+from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_export, is_searched, task_of
 from firstlight.spelling import option
 from firstlight.terminal_text import note
 
@@ -24,6 +24,8 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     if is_checkpoint(run):  # written by a run, or by a Trainer in a notebook
         path = Path(run)
         folder = RunFolder(path.absolute().parents[1])
+    elif is_export(run):
+        folder, path = RunFolder(Path(run)), Path(run, EXPORTED_WEIGHTS)
     else:
         folder = find_run(str(run), Path(log_dir))
         path = checkpoint_of(folder, checkpoint)
@@ -79,11 +81,13 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
 
 
 def located(command: str, run: str, log_dir: Path) -> str:
-    """Return the path of the run that an argument of a command names; the path of a checkpoint is returned unchanged.
+    """Return the path of the run that an argument of a command names.
+
+    The path of a checkpoint, or of an exported folder, is returned unchanged.
 
     Call it before torch is imported, which takes seconds, so that a wrong name is reported at once. Raises UserError.
     """
-    return run if is_checkpoint(run) else str(run_for(command, run, log_dir).path)
+    return run if is_checkpoint(run) or is_export(run) else str(run_for(command, run, log_dir).path)
 
 
 def run_for(command: str, name: str, log_dir: Path) -> RunFolder:

@@ -108,7 +108,7 @@ class Run(ABC):
 
         >>> run.record["seconds"]["fit"]
         """
-        return self.folder.read()
+        return self.metadata.get("record") or self.folder.read()
 
     @cached_property
     def metrics(self) -> dict[str, float]:

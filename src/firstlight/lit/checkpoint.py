@@ -1,5 +1,6 @@
 """Checkpoint files: reading without running code from them, and atomic writing."""
 
+import json
 import lzma
 import pickle
 import re
@@ -17,13 +18,27 @@ from lightning.fabric.plugins import CheckpointIO
 from firstlight.errors import UserError
 from firstlight.files.atomic import replacing, sync
 from firstlight.files.regular import regular
-from firstlight.invocation import invocation
+from firstlight.invocation import install_command, invocation
+from firstlight.runs.folder import EXPORTED_WEIGHTS
+from firstlight.text.saved_tokenizers import json_of_library
 from firstlight.version import __version__, refuse_other
 
 STAMP = {"version": __version__}  # in the metadata of each checkpoint
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
+EXPORTED_CONFIG, EXPORTED_TOKENIZER = "config.json", "tokenizer.json"
+EXPORTED_SOURCE_TOKENIZER = "source_tokenizer.json"  # of a translator with two vocabularies
+OF_AN_EXPORT = (
+    EXPORTED_WEIGHTS,
+    EXPORTED_CONFIG,
+    EXPORTED_TOKENIZER,
+    EXPORTED_SOURCE_TOKENIZER,
+    "README.md",
+    "evaluate",
+)
+TARGET_ENCODING = "target_encoding"  # the key of its tables in metadata
+MOST_BYTES_OF_A_JSON = 2**27
 OTHER = "use the run's other checkpoint, or train again"
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
 FOLDER = 0x10  # the flag of a folder in a zip file; torch leaves the memory of such a tensor uninitialized
@@ -42,7 +57,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     """Return the content of a checkpoint of firstlight, without running any code from the file.
 
     Args:
-        path: A local file, such as `checkpoints/best.ckpt` in the folder of a run.
+        path: A local file, such as `checkpoints/best.ckpt` in the folder of a run, or `model.safetensors` in a folder
+            that `firstlight export --to safetensors` wrote.
         map_location: The device for the tensors, as in `torch.load`.
 
     Returns:
@@ -68,6 +84,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     """
     if URL.match(str(path)):
         raise UserError(f"{path} is a URL; download the run folder first, and only from people you trust")
+    if Path(path).name == EXPORTED_WEIGHTS:
+        return _read_export(Path(path))
     with ExitStack() as opened:  # one file for the check and the reading, even if a training replaces it meanwhile
         try:
             file = opened.enter_context(regular(Path(path)).open("rb"))
@@ -92,6 +110,56 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         raise UserError(f"{path} is not a checkpoint of firstlight; name the folder of a run of `{train}`")
     refuse_other(metadata.get("version"), path)
     return checkpoint
+
+
+def _read_export(path: Path) -> dict[str, Any]:
+    """Return the content of a folder that `export --to safetensors` wrote, in the form of a checkpoint.
+
+    path: the file of the weights. Raises UserError for a folder of another program, for a link or another file in the
+    folder, which may be code, and for damaged files.
+    """
+    written = f"`{invocation('export')} RUN --to safetensors`"
+    folder = path.parent
+    content = _read_json(folder / EXPORTED_CONFIG)
+    metadata = content.get(METADATA) if isinstance(content, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("tokenizer_kinds"), dict):
+        raise UserError(f"{folder / EXPORTED_CONFIG} was not written by {written}; name a folder of that command")
+    refuse_other(metadata.get("version"), folder / EXPORTED_CONFIG)
+    for each in sorted(folder.iterdir()):
+        if each.is_symlink():
+            raise UserError(f"{each} is a link, which may lead anywhere; replace it by a copy of the file")
+        if each.name not in OF_AN_EXPORT:
+            raise UserError(f"{each} is not a file of {written} and may be code; remove it")
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise UserError(f"{path} requires safetensors: {install_command('export')}") from error
+    try:
+        with safe_open(regular(path), "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedCheckpoint(f"{path} is truncated or damaged ({error}); export the run again") from None
+    for name, other in (metadata.get("tied_weights") or {}).items():
+        if other in tensors:
+            tensors[name] = tensors[other]
+    counted = {name: tensors.pop(name) for name in [*tensors] if name.startswith(f"{TARGET_ENCODING}.")}
+    if counted:
+        metadata[TARGET_ENCODING] = {name.partition(".")[2]: values for name, values in counted.items()}
+    files = {"tokenizer": EXPORTED_TOKENIZER, "source_tokenizer": EXPORTED_SOURCE_TOKENIZER}
+    for key, kind in metadata["tokenizer_kinds"].items():
+        if key in files:
+            metadata[key] = json_of_library(json.dumps(_read_json(folder / files[key])), kind)
+    return {METADATA: metadata, "state_dict": {f"network.{name}": each for name, each in tensors.items()}}
+
+
+def _read_json(path: Path) -> Any:
+    """Return the content of a JSON file. Raises UserError if it is missing, too large or broken."""
+    try:
+        return json.loads(regular(path, MOST_BYTES_OF_A_JSON).read_text(encoding="utf-8"))
+    except UserError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is missing or broken ({' '.join(str(error).split())}); export the run again") from None
 
 
 def _damaged_part(file: BinaryIO) -> str | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
+EXPORTED_WEIGHTS = "model.safetensors"  # in a folder that `export --to safetensors` wrote
 SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
 SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free

@@ -8,7 +8,7 @@ from typing import Any
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample
+from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder, all_runs, direction, is_finite, is_of_sample
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,11 @@ def is_searched(name: str) -> bool:
 def is_checkpoint(name: str | Path) -> bool:
     """Return whether a name is that of a checkpoint. The folder of a run can also end in .ckpt."""
     return Path(name).suffix == ".ckpt" and not os.path.isdir(name)  # noqa: PTH112  (is_dir raises for long names)
+
+
+def is_export(name: str | Path) -> bool:
+    """Return whether a name is that of a folder which `export` wrote; the folder of a run is not."""
+    return os.path.isfile(os.path.join(name, EXPORTED_WEIGHTS))  # noqa: PTH113, PTH118  (is_file raises for long names)
 
 
 def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted: str = TRAINED) -> RunFolder:

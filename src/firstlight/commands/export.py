@@ -1,0 +1,54 @@
+"""`export`: a trained run as a folder that other software reads."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+from firstlight.command_options import RunOptions, parse
+from firstlight.commands.frame import run_module
+from firstlight.errors import UserError
+from firstlight.files.atomic import new_folder
+from firstlight.kind.load import load, located
+from firstlight.terminal_text import note, say
+
+WRITERS = {
+    "safetensors": "folder:write_safetensors",
+}
+
+
+@dataclass(kw_only=True)
+class ExportOptions(RunOptions):
+    """Write a trained run as a folder that other software reads.
+
+    safetensors: the weights, the options and the vocabulary, which firstlight.load reads, too.
+
+    Args:
+        to: The format.
+        output: The folder to write; it must not exist.
+    """
+
+    to: Literal["safetensors"]
+    output: Path
+
+
+def main() -> None:
+    """Parse the command line and export."""
+    options = parse(ExportOptions, "export")
+    if options.output.exists():
+        raise UserError(f"--output {options.output} exists already; name a new folder")
+    if not options.output.absolute().parent.is_dir():
+        raise UserError(f"--output {options.output}: {options.output.parent} is not a folder; create it first")
+    path = located("export", options.run, options.log_dir)
+    run = load(path, checkpoint=options.checkpoint)
+    if run.data_source == "sample":
+        note("this run was trained on a GENERATED SAMPLE, not on real data")
+    module, _, name = WRITERS[options.to].partition(":")
+    with new_folder(options.output) as folder:
+        for each in getattr(import_module(f"firstlight.export.{module}"), name)(run, folder):
+            note(each)
+    say(f"wrote {options.output}")
+
+
+if __name__ == "__main__":
+    run_module(__spec__.name)

@@ -1,0 +1,1 @@
+"""Folders for other software: weights, vocabularies and computations of trained runs."""

@@ -1,0 +1,195 @@
+"""The parts of all exported folders: the vocabulary, the record of the run and the model card; and the weights."""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from firstlight.errors import UserError
+from firstlight.invocation import install_command
+from firstlight.kind.registry import KINDS
+from firstlight.kind.run import Run
+from firstlight.lit.checkpoint import (
+    EXPORTED_CONFIG,
+    EXPORTED_SOURCE_TOKENIZER,
+    EXPORTED_TOKENIZER,
+    METADATA,
+    TARGET_ENCODING,
+)
+from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
+from firstlight.runs.predictions import FOLDER, read_predictions
+from firstlight.text.saved_tokenizers import kind_in_json, library_tokenizer, tokenizer_of_json
+from firstlight.text.tokenizers import Tokenizer
+
+# What an exported folder has of a run's record and of its options: nothing about the machine or its user.
+RECORDED = (
+    *("task", "model", "experiment", "dropout", "context_length", "seed", "status", "optimized_metric"),
+    *("optimized_mode", "parameters", "steps", "tokens", "flops", "versions", "metrics"),
+)
+OF_CONFIG = ("context_length", "model", "data")
+OF_MACHINE = ("hydra.", "paths.", "data.cache_dir", "logger", "resume", "threads")  # overrides that are left out
+PIPELINES = {
+    "classifier": "text-classification",
+    "generator": "text-generation",
+    "masked": "fill-mask",
+    "translator": "translation",
+}
+Z = 1.96  # half of a 95% interval, in standard errors
+ENTITIES = "tokenizer.json does not unescape HTML entities such as &amp;; apply Python's html.unescape to texts first"
+
+
+def library(name: str) -> Any:
+    """Return a module of the extra `export`. Raises UserError if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UserError(f"this export requires {name.partition('.')[0]}: {install_command('export')}") from error
+
+
+def write_safetensors(run: Run, folder: Path) -> list[str]:
+    """Write the weights, the options and the vocabulary, which `firstlight.load` reads. Return notes for the user.
+
+    Weights that two layers share are written once; config.json names the others.
+    """
+    weights, tied = without_twins(run.network.state_dict())
+    kinds = {key: kind_in_json(text) for key in ("tokenizer", "source_tokenizer") if (text := run.metadata.get(key))}
+    metadata = {key: value for key, value in run.metadata.items() if key not in kinds}
+    counted: Mapping[str, Tensor] = metadata.pop(TARGET_ENCODING, {})
+    weights |= {f"{TARGET_ENCODING}.{name}": values.contiguous() for name, values in counted.items()}
+    metadata["config"] = {key: run.config[key] for key in OF_CONFIG}
+    metadata["config"]["data"] = {**run.config["data"], "path": None, "cache_dir": None}
+    metadata |= {"tokenizer_kinds": kinds, "tied_weights": tied, "record": record_of(run)}
+    write_weights(folder, weights)
+    write_json(folder / EXPORTED_CONFIG, {METADATA: metadata})
+    (folder / "README.md").write_text(card(run, "firstlight"), encoding="utf-8")
+    return write_tokenizers(run, folder)
+
+
+def without_twins(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the weights, each once, and the names of the repeated ones with the names of their first occurrences."""
+    first: dict[tuple[int, Any], str] = {}
+    names = {name: first.setdefault((weight.data_ptr(), weight.shape), name) for name, weight in state.items()}
+    kept = {name: state[name].detach().contiguous() for name, other in names.items() if name == other}
+    return kept, {name: other for name, other in names.items() if name != other}
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write model.safetensors."""
+    content = library("safetensors.torch").save(dict(weights), metadata={"format": "pt"})
+    (folder / EXPORTED_WEIGHTS).write_bytes(content)
+
+
+def write_tokenizers(run: Run, folder: Path, mask: str | None = None) -> list[str]:
+    """Write the vocabulary in the format of the library `tokenizers`, which transformers loads, too.
+
+    mask: the mark of a masked word, which is the last id; None: there is none. Return notes on what the format lacks.
+    """
+    target = tokenizer_of_json(run.metadata["tokenizer"])
+    source = run.metadata.get("source_tokenizer")
+    for name, tokenizer in {
+        EXPORTED_TOKENIZER: target,
+        **({EXPORTED_SOURCE_TOKENIZER: tokenizer_of_json(source)} if source else {}),
+    }.items():
+        backend = library_tokenizer(tokenizer)
+        if mask is not None:
+            backend.add_special_tokens([mask])
+        (folder / name).write_text(backend.to_str(pretty=True), encoding="utf-8")
+    return [ENTITIES] if isinstance(target, Tokenizer) else []
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file with one key in a line."""
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def record_of(run: Run) -> dict[str, Any]:
+    """Return what an exported folder keeps of the record of a run; {} for a checkpoint without a run."""
+    if not run.folder.is_run():
+        return run.metadata.get("record") or {}
+    record = {key: run.record.get(key) for key in RECORDED}
+    overrides = [_without_place(each) for each in run.record.get("overrides") or [] if not each.startswith(OF_MACHINE)]
+    data = {key: value for key, value in (run.record.get("data") or {}).items() if key != "path"}
+    return record | {"overrides": overrides, "data": data}
+
+
+def _without_place(override: str) -> str:
+    """Return an override in which only the name of an absolute path is left."""
+    key, _, value = override.partition("=")
+    return f"{key}={Path(value).name}" if Path(value).is_absolute() else override
+
+
+# --- the model card ---
+
+
+def card(run: Run, library_name: str) -> str:
+    """Return README.md: the data, the metrics with their intervals and the command, also as Hugging Face reads them."""
+    import yaml
+
+    record, data = record_of(run), run.config["data"]
+    is_sample = run.data_source == "sample"
+    name = "-".join(str(record[key]) for key in ("task", "model") if record.get(key)) or KINDS[run.kind].noun
+    data_set = str(data.get("name") or data.get("hub") or Path(data.get("path") or "own data").name)
+    data_name = f"a generated sample of {data_set}, not real data" if is_sample else data_set
+    metrics = {key: value for key, value in (record.get("metrics") or {}).items() if math.isfinite(value)}
+    found = {key: (value, interval(run.folder, key, value)) for key, value in metrics.items()}
+    results = [_result(run.kind, data_name, key, *each) for key, each in found.items()]
+    facts = {
+        "library_name": library_name,
+        "pipeline_tag": PIPELINES.get(run.kind),
+        "tags": ["firstlight", *(["generated-sample"] if is_sample else [])],
+        "model-index": [{"name": name, "results": results}],
+    }
+    seed = record.get("seed")
+    rows = [f"| {key} | {value:.4g} | {_between(ends)} |" for key, (value, ends) in found.items()]
+    command = shlex.join(["firstlight", "train", *record.get("overrides", [])])
+    lines = [
+        *("---", yaml.safe_dump(facts, sort_keys=False, allow_unicode=True).rstrip(), "---"),
+        *(f"# {name}", "", f"A {KINDS[run.kind].noun}, trained by firstlight on {data_name}."),
+        *(
+            ["", "**Trained on a generated sample.** Its predictions and metrics say nothing about real texts."]
+            * is_sample
+        ),
+        *("", "| metric | value | 95% interval |", "|---|---|---|", *rows),
+        *("", f"The intervals are over the texts of a split. They do not include other seeds; this one is {seed}."),
+        *("", "```", command, "```", ""),
+    ]
+    return "\n".join(lines)
+
+
+def _result(kind: str, data: str, key: str, value: float, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """Return a metric in the form of Hugging Face's model-index."""
+    split, _, metric = key.partition("/")
+    name = key if ends is None else f"{key} (95% interval {_between(ends)})"
+    return {
+        "task": {"type": PIPELINES.get(kind, kind)},
+        "dataset": {"name": data, "type": data.replace(" ", "_"), "split": split.replace("val", "validation")},
+        "metrics": [{"type": metric, "value": value, "name": name}],
+    }
+
+
+def _between(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
+
+
+def interval(folder: RunFolder, key: str, value: float) -> tuple[float, float] | None:
+    """Return the 95% interval of a metric over the texts of its split; None without stored predictions.
+
+    The interval of a mean is weighted by the tokens of the texts. That of a perplexity is computed from its logarithm.
+    """
+    split, _, metric = key.partition("/")
+    found = read_predictions(folder.path / FOLDER / f"{split.replace('val', 'validation')}.npz")
+    values = None if found is None or metric == "bits_per_character" else found.values(key)
+    if found is None or values is None or len(values) < 2:
+        return None
+    weights = found.tokens / found.tokens.sum()
+    center = float((weights * values).sum())
+    half = Z * math.sqrt(float((np.square(weights * (values - center))).sum()) * len(values) / (len(values) - 1))
+    if metric == "perplexity":
+        return value * math.exp(-half), value * math.exp(half)
+    return value - half, value + half
