@@ -97,5 +97,5 @@ def page_of_notebook(notebook: NotebookNode, name: str) -> str:
     """Return a notebook as a page of the site, with a link to the notebook `name` below the heading."""
     heading, *rest = map(as_markdown, notebook.cells)
     title, _, text = heading.partition("\n")
-    link = f"[Download this page as a Jupyter notebook]({name})"
+    link = f"[Download this page as a Jupyter notebook]({name}){{ download }}"
     return "\n\n".join([title, link, text.strip(), *rest])

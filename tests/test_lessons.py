@@ -90,7 +90,8 @@ def test_a_notebook_and_its_page_show_what_the_cells_print_and_draw(tmp_path: Pa
     assert drawn.data["image/png"]
     assert "42" in notebook.cells[2].source, "a hidden answer has its output"
     page = page_of_notebook(notebook, "0-lesson.ipynb")
-    assert page.startswith("# A lesson\n\n[Download this page as a Jupyter notebook](0-lesson.ipynb)\n\nIt begins.")
+    link = "[Download this page as a Jupyter notebook](0-lesson.ipynb){ download }"
+    assert page.startswith(f"# A lesson\n\n{link}\n\nIt begins.")
     assert re.search(r'seen\n```\n\n<img alt="[^"]+" src="data:image/png;base64,[\w+/=\s]+">\n\n<details', page)
     assert notebook_of(lesson, tmp_path) == notebook, "a lesson that has not changed does not run again"
     lesson.write_text(LESSON.replace("6 * 7", "6 / 0"), encoding="utf-8")
