@@ -23,6 +23,8 @@ COMMANDS = "<!-- the three commands -->"  # in index.md; README has them
 OF_README = re.compile(r"^## Three commands\n(```\n.*?^```)", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```([^\n]*)\n(.*?^```)$", re.MULTILINE | re.DOTALL)  # its language and its text
 COMMAND = re.compile(r"(?:# .*\n|[A-Z_]+=\S+ )*(?:python|make|pip|firstlight|source|export|git|ray|wandb|docker)\b")
+TABLE = re.compile(r"^\|.*\|\n\|(?: ?-+ ?\|)+\n((?:\|.*\n)+)", re.MULTILINE)
+MOST_ROWS = 4  # of a table of RESULTS.md that is not folded
 PACKAGE = re.compile(r"^::: firstlight\.(\w+)$", re.MULTILINE)
 PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
 
@@ -56,6 +58,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     written = PACKAGE.sub(public_names, markdown)
     if KEYS in written:
         written = written.replace(KEYS, key_reference())
+    if page.file.src_uri == "RESULTS.md":
+        page.meta["hide"] = ["navigation"]  # its tables are wide
+        head, chapters, rest = written.partition("\n## How to read the tables\n")  # the tables before it are a summary
+        written = head + chapters + TABLE.sub(folded, rest)
     return LINK.sub(lambda link: link[1] + page_of(link[2], page.file.src_uri), written)
 
 
@@ -69,6 +75,13 @@ def with_language(block: re.Match[str]) -> str:
     text = block[2]
     language = "console" if re.search(r"^\$ ", text, re.MULTILINE) else "bash" if COMMAND.match(text) else "text"
     return f"``` {{ .{language} {'.boxed' if '│' in text else ''} }}\n{text}"
+
+
+def folded(table: re.Match[str]) -> str:
+    """Return a long table below a line that opens it, and a short one unchanged."""
+    rows = table[1].count("\n")
+    summary = f"<summary>Table with {rows} rows</summary>"
+    return f'<details markdown="1">\n{summary}\n\n{table[0]}\n</details>\n' if rows > MOST_ROWS else table[0]
 
 
 def page_of(link: str, source: str) -> str:

@@ -30,7 +30,7 @@ def all_keys() -> dict[str, dict[str, Key]]:
 
 
 def key_reference() -> str:
-    """Return a chapter of Markdown for each section of the configuration, with a table of its keys.
+    """Return a chapter of Markdown for each section of the configuration, with its keys and a folded table of them.
 
     The chapters begin with headings of the second level, `## data`, for a page with a title.
     """
@@ -41,15 +41,18 @@ def _chapter(section: str) -> Iterator[str]:
     yield f"## {f'`{section}`' if section else SECTIONS[section]}\n"
     if section:
         yield f"{SECTIONS[section]}.\n"
+    mine = {name: places for name, places in all_keys().items() if next(iter(places.values())).section == section}
+    names = ", ".join(f"<code>{name.removeprefix(f'{section}.')}</code>" for name in mine)
+    yield f'<details class="keys" markdown="1">\n<summary>{len(mine)} keys: {names}</summary>\n'
     yield "| key | type | default | meaning |"
     yield "| --- | --- | --- | --- |"
-    for name, places in all_keys().items():
-        if (key := next(iter(places.values()))).section == section:
-            values = {place: f"`{as_typed(each.value)}`" for place, each in places.items()}
-            sentences = {place: _escaped(each.sentence) for place, each in places.items()}
-            default = "" if key.is_node else _by_place(values, "; ")
-            yield f"| `{name}` | {_escaped(key.type)} | {default} | {_by_place(sentences, '<br>')} |"
-    yield ""
+    for name, places in mine.items():
+        key = next(iter(places.values()))
+        values = {place: f"`{as_typed(each.value)}`" for place, each in places.items()}
+        sentences = {place: _escaped(each.sentence) for place, each in places.items()}
+        default = "" if key.is_node else _by_place(values, "; ")
+        yield f"| `{name}` | {_escaped(key.type)} | {default} | {_by_place(sentences, '<br>')} |"
+    yield "\n</details>\n"
 
 
 def _by_place(texts: dict[str, str], separator: str) -> str:

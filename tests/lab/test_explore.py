@@ -180,7 +180,8 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(own, scrip
     assert "the data is not found, so the text is made up" in notes
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
     assert "Not drawn" in page
-    assert page.count("<li>") == 2
+    assert page.count("<li>") == page.count("nowhere.csv: the file") == 2
+    assert f"{own.parent}/" not in page, "the page names no folder of this machine"
     explored(scripts, str(own), "--figures", "lengths", "--data.path", str(reviews_folder))
     assert "lengths" in drawn(own)
 

@@ -288,7 +288,7 @@ def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
         panel("shakespeare").writing(Inputs(asked))
 
 
-@pytest.mark.parametrize(("task", "example"), [("names", "ma"), ("shakespeare", "ROMEO.")])
+@pytest.mark.parametrize(("task", "example"), [("names", ""), ("shakespeare", "ROMEO.")])
 def test_examples_suit_the_run_whose_vocabulary_has_all_their_tokens(panel, task: str, example: str) -> None:
     examples = panel(task).examples()
     assert (example in examples, len({*examples})) == (True, 3)

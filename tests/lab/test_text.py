@@ -2,9 +2,11 @@
 
 import csv
 import io
+import re
 
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
+from firstlight.lab.reports.tables import Table
 from firstlight.lab.reports.text import headers, markdown
 from firstlight.runs.summary import Run
 from run_folders import a_row, falls
@@ -81,3 +83,10 @@ def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
     for line in lines:
         assert set(formulas.values()) <= line.keys()
         assert line[line["model"]] == "-1e-05"
+
+
+def test_in_a_page_the_points_of_a_column_are_below_each_other() -> None:
+    numbers = ["1,234", "−0.5", "0.25", "12 s"]
+    page = Table("", ("name", "value"), [["a", number] for number in numbers]).html()
+    found = re.findall(r'<td class="number">(.*?)</td>', page)
+    assert found == ["1,234\u2008\u2007\u2007", "−0.5\u2007", "0.25", "12 s"], "spaces of a point and of digits"

@@ -103,17 +103,15 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     except (KeyError, TypeError) as error:
         raise UserError(f"{folder.config_file} is missing or broken ({error}); train the run again") from error
     compared = f"--compare {' '.join(options.compare)}"
-    named = (run_for("explore", name, options.log_dir) for name in options.compare)
-    others = {each.path.resolve(): each for each in named}
+    others = {(each := run_for("explore", name, options.log_dir)).path.resolve(): each for name in options.compare}
     others.pop(folder.path.resolve(), None)
     if options.compare and not others:
         raise UserError(f"{compared}: this is the run itself; name another run")
     if others and options.figures and not OF_SEVERAL_RUNS & {*options.figures}:
         raise UserError(f"{compared}: no figure of --figures shows several runs; add head_scores, or omit --compare")
     kind = kind_of_saved(config["model"])
-    architecture = config["model"].get("architecture", kind.noun)
-    names = options.figures
-    drawings = [] if options.film and not names else choose(names, traits, f"this run, a {kind.noun} ({architecture})")
+    what = f"this run, a {kind.noun} ({config['model'].get('architecture', kind.noun)})"
+    drawings = [] if options.film and not options.figures else choose(options.figures, traits, what)
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
@@ -124,10 +122,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
             f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}; restore one"
         )
     loaded_others = [load(str(each.path)) for each in others.values()]
-    for each in loaded_others:
-        if each.kind != loaded.kind:
-            problem = f"{compared}: {each.folder.path} is a {KINDS[each.kind].noun}"
-            raise UserError(f"{problem}, and the run is a {kind.noun}; name runs of one kind")
+    for other in (each for each in loaded_others if each.kind != loaded.kind):
+        problem = f"{compared}: {other.folder.path} is a {KINDS[other.kind].noun}"
+        raise UserError(f"{problem}, and the run is a {kind.noun}; name runs of one kind")
     subject = Subject(
         loaded.config,
         loaded,
@@ -139,7 +136,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     )
     record = folder.read()
     title = f"{record.get('task')}, {record.get('model')}"
-    where = f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
+    where = f"{folder.path.name}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters"
     page = Page(folder.path / "figures", title, where, shows_sample(subject), subject.is_sample)
     if options.film:
         from firstlight.lab.explore import film

@@ -20,7 +20,7 @@ from firstlight.kind.panel import Event, Inputs, Panel, end_of
 from firstlight.text.text_tokenizers import WordText, first_id
 
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")
-NAMES = ("", "Ma", "Jo")
+LONGEST_NAME = 40  # tokens of a document whose beginning is an example
 WORDS = ("this is the best", "do not", "it broke after")
 CHUNK_SECONDS = 0.05  # interval at which new text is sent
 MOST_TOKENS = 2000
@@ -43,8 +43,11 @@ class GeneratorPanel(Panel):
         self._name = cache(run.readable)
 
     def examples(self) -> tuple[str, ...]:
+        """Return prompts; for a run of short documents, no text and the beginnings of two that the run writes."""
         if self.run.config["data"].get("preparation") == Preparation.lines.name:
-            texts = NAMES
+            options = Writing(tokens=LONGEST_NAME, seed=1)
+            written = self.run.write(self.run.read("", options), 2, options)
+            texts = ("", *(text[: text.find(" ") + 1 or -(-len(text) // 2)] for text in written))
         else:
             texts = WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
         spelled = (next(filter(self._can_read, (text, text.lower())), None) for text in texts)
@@ -156,8 +159,5 @@ def candidates(logits: Tensor, ids: Tensor, sampling: Sampling) -> list[list[tup
     best = model.topk(min(NUM_CANDIDATES, model.shape[1] - len(sampling.never)), dim=1).indices  # (steps, candidates)
     best = torch.cat((best, ids[:, None]), dim=1)
     rows = zip(best.tolist(), model.gather(1, best).tolist(), drawn.gather(1, best).tolist(), strict=True)
-    found = []
-    for row in rows:
-        unique = {token_id: (token_id, round(p, 5), round(q, 5)) for token_id, p, q in zip(*row, strict=True)}
-        found.append(list(unique.values()))
-    return found
+    each = ([(i, round(p, 5), round(q, 5)) for i, p, q in zip(*row, strict=True)] for row in rows)
+    return [list({found[0]: found for found in row}.values()) for row in each]

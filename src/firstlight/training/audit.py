@@ -169,7 +169,7 @@ def _batch(module: Training, batch: Any) -> tuple[bool, str]:
     rows = len(batch[0])
     whole, part = _logits(module, batch), _logits(module, first_rows(batch, max(1, rows // 2)))
     if _difference(whole[: len(part)], part) <= ALMOST:
-        return True, "a text has the same result alone as beside other texts"
+        return True, "a text has the same result alone and together with other texts"
     return False, "the result of a text depends on the other texts of its batch; normalise over features, not over rows"
 
 

@@ -1,6 +1,7 @@
 """HTML page with all figures of an exploration, in one file that works offline."""
 
 import base64
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ GROUPS = {
     "training": "The training",
 }  # by module
 OF_TRAINING = ("embeddings", "curves", "head_scores", "head_development")  # whatever data the other figures show
+FOLDERS = re.compile(r"(?<!\S)/\S*/")  # of a path; the page may be given to others
 FRAME = 700  # milliseconds of a frame of the film
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 
@@ -61,7 +63,7 @@ class Page:
 
     def add(self, drawing: Drawing, drawn: Drawn) -> None:
         """Save a figure as PNG and SVG, and add it to the page. The page has its title as text."""
-        title = escape(drawn.figure.get_suptitle() or _name(drawing.name))
+        title = escape(drawn.figure.get_suptitle() or drawing.name)
         is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
         if is_sample:
             style.mark_sample(drawn.figure)
@@ -93,16 +95,14 @@ class Page:
         for step, drawn in frames.items():
             if self.is_trained_on_sample:
                 style.mark_sample(drawn.figure)
-            path = style.save(drawn.figure, self.folder / "film.png")
+            drawn.figure.savefig(image := BytesIO(), format="png")
             checked = " checked" if len(parts) == len(frames) - 1 else ""
-            source = base64.b64encode(path.read_bytes()).decode()
+            source = base64.b64encode(image.getvalue()).decode()
             parts.append(
                 f'<input type="radio" name="film" id="step{step}"{checked}><label for="step{step}">{step:,}</label>'
                 f'<img class="figure" alt="{escape(drawn.figure.get_suptitle())}" src="data:image/png;base64,{source}">'
             )
-            with Image.open(path) as image:
-                images.append(image.convert("P", palette=Image.Palette.ADAPTIVE))
-        path.unlink()
+            images.append(Image.open(image).convert("P", palette=Image.Palette.ADAPTIVE))
         self.film = (
             f'<h2>The film of the training</h2>\n<figure id="film">\n<fieldset class="film"><legend>Step</legend>'
             f"{''.join(parts)}</fieldset>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
@@ -126,18 +126,15 @@ class Page:
         links, figures = [], []
         for group in dict.fromkeys(group for group, _ in self.shown.values()):
             mine = {name: html for name, (its, html) in self.shown.items() if its == group}
-            links += [f"<p>{group}</p>", *(f'<a href="#{name}">{_name(name)}</a>' for name in mine)]
+            names = {name: name.replace("_", " ").capitalize() for name in mine}
+            links += [f"<p>{group}</p>", *(f'<a href="#{name}">{shown}</a>' for name, shown in names.items())]
             figures += [f'<h2>{group}</h2>\n<div class="figures">', *mine.values(), "</div>"]
         links += ['<p>The film</p><a href="#film">Film</a>'] if self.film else []
         parts += ['<div class="page">\n<nav aria-label="figures">', *links, f"</nav>\n<main>{self.film}", *figures]
         if self.left_out:
-            reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out.items())
-            parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
+            left = (f"<li>{escape(name)}: {escape(FOLDERS.sub('…/', why))}</li>" for name, why in self.left_out.items())
+            parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(left)}</ul>")
         parts.append("</main>\n</div>")
         path = self.folder / NAME
         write_atomically(path, framed(self.title, "\n".join(parts), ("explore/page.css",)))
         return path
-
-
-def _name(name: str) -> str:
-    return name.replace("_", " ").capitalize()

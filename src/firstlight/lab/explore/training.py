@@ -27,7 +27,7 @@ def curves(subject: Subject) -> Drawn:
     history = history_of(run)
     panels = _panels(history, str(subject.config.get("optimized_metric", "")))
     if not panels:
-        raise NothingToDrawError(f"{run.folder.history_file} contains no loss")
+        raise NothingToDrawError(f"{run.folder.history_file.name} contains no loss")
     references = {}
     if KINDS[run.kind].cross_entropy:
         expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
@@ -42,7 +42,7 @@ def history_of(run: Run) -> "DataFrame":
     """Return the history of a run. Raises NothingToDrawError if there are no metrics."""
     history = run.history
     if not any(name.startswith(("train/", "val/")) for name in history):
-        raise NothingToDrawError(f"{run.folder.history_file} is missing or contains no metrics")
+        raise NothingToDrawError(f"{run.folder.history_file.name} is missing or contains no metrics")
     return history
 
 

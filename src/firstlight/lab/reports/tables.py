@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+NUMBER = re.compile(r"[+−-]?[\d,]+(\.\d+)?")
 FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
 
 
@@ -70,7 +71,8 @@ class Table:
             filled = zip(starts, map(html.escape, cells), strict=True)
             return "<tr>" + "".join(f"{start}{cell}</{tag}>" for start, cell in filled) + "</tr>"
 
-        head, body = row(self.headers, "th"), "\n".join(row(each, "td") for each in self.rows)
+        rows = zip(*map(_aligned, zip(*self.rows, strict=True)), strict=True)
+        head, body = row(self.headers, "th"), "\n".join(row(each, "td") for each in rows)
         table = f'<table class="plain"><thead>{head}</thead><tbody>\n{body}\n</tbody></table>'
         return f'<section>\n<h2>{html.escape(self.title)}</h2>\n<div class="wide">{table}</div>\n</section>'
 
@@ -116,6 +118,14 @@ class Section:
         text, tables = "\n".join(parts), "\n".join(table.html() for table in self.tables)
         title = html.escape(self.title)
         return f'<section>\n<h2>{title}</h2>\n{text}\n</section>\n<div class="tables">\n{tables}\n</div>'
+
+
+def _aligned(cells: Sequence[str]) -> list[str]:
+    """Return the cells of a column with spaces after its numbers, so that their points are below each other."""
+    decimals = [found and (found[1] or "") for found in map(NUMBER.fullmatch, cells)]
+    longest = max((each or "" for each in decimals), key=len)
+    spaces = re.sub(r"\d", "\u2007", longest).replace(".", "\u2008")  # as wide as a digit, and as a point
+    return [cell if own is None else cell + spaces[len(own) :] for cell, own in zip(cells, decimals, strict=True)]
 
 
 def _word(value: Any) -> Any:

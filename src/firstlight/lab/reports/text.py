@@ -73,13 +73,14 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])
+    pools_others = any(each.differ for each in board.groups)  # runs that differ in more than the seed
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
         Cell(metric, "pruned" if is_pruned(group) else spread_text(spread, places[metric]), spread and spread.mean),
         *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
         Cell("best", "–" if value is None else f"{value:,.{places[metric]}f}", value),
         *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
-        *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if has_badges(board) else []),
+        *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if pools_others else []),
         Cell("data", data, data),
         Cell("seeds", str(group.seeds), group.seeds),
         Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
@@ -102,11 +103,6 @@ def mean_of(group: Group, metric: str) -> float | None:
     """Return the mean of a metric over the seeds of a group."""
     spread = group.spreads.get(metric)
     return spread.mean if spread else None
-
-
-def has_badges(board: Board) -> bool:
-    """Return whether a group of a board pools runs that differ in more than the seed."""
-    return any(group.differ for group in board.groups)
 
 
 def against(board: Board) -> str:

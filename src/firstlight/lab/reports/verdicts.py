@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:
-    from firstlight.lab.reports.significance import Difference, Estimate
+    from firstlight.lab.reports.significance import Difference
     from firstlight.runs.predictions import Predictions
 
 LEVEL = 0.05
@@ -164,7 +164,8 @@ def over_texts(first: Units, second: Units, metric: str, load: Load, draws: int 
     difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=draws)
     if metric.endswith("/perplexity"):
         levels = [float((mean * one[0].tokens).sum() / one[0].tokens.sum()) for mean in means]
-        difference = replace(difference, estimate=of_perplexity(difference.estimate, fmean(levels)))
+        factor = 2 * math.exp(fmean(levels))  # of the difference of two perplexities
+        difference = replace(difference, estimate=difference.estimate.mapped(lambda nats: factor * math.sinh(nats / 2)))
     elif metric.endswith("/bits_per_character"):
         metrics = next(run.metrics for runs in first.values() for run in runs)
         per_nat = metrics[metric] / metrics[f"{metric.rpartition('/')[0]}/loss"]
@@ -172,11 +173,6 @@ def over_texts(first: Units, second: Units, metric: str, load: Load, draws: int 
     if len(one) == len(two) == 1 and one[0].is_of_classes and metric.endswith("/accuracy"):
         return replace(difference, p=mcnemar(one[0].correct, two[0].correct))
     return difference
-
-
-def of_perplexity(difference: "Estimate", level: float) -> "Estimate":
-    """Return a difference of losses in nats as the difference of perplexities. level: the mean of both losses."""
-    return difference.mapped(lambda nats: 2 * math.exp(level) * math.sinh(nats / 2))
 
 
 def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]:
