@@ -102,6 +102,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_lengths", ({"words": np.ones(3), "characters": np.ones(2)},), "pass the same number of values for each"),
     ("plot_label_counts", (np.ones((2, 3), int), WORDS[:2], WORDS[:2]), r"shape \(2, 3\) for 2 groups and 2 names"),
     ("plot_loss_by_rate", ({},), "no losses to plot"),
+    ("plot_learning_curves", ({"small": []},), "no points to plot; pass at least one"),
     ("plot_next_tokens", (WORDS, np.zeros(2)), "tokens and probabilities of shape"),
     ("plot_loss_per_position", (np.zeros((0, 5)),), r"pass \(windows, positions\)"),
     ("plot_contributions", (WORDS, np.ones(2)), r"there are 3 names and values of shape \(2,\)"),

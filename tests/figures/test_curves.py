@@ -5,7 +5,7 @@ import pytest
 
 from figures_support import check_readable, data_axes, legend_of
 from firstlight.figures import style
-from firstlight.figures.curves import Curve, plot_curves
+from firstlight.figures.curves import Curve, plot_curves, plot_learning_curves
 
 STEPS = np.array([9, 19, 29])
 
@@ -58,3 +58,17 @@ def test_a_few_very_high_losses_do_not_press_the_others_into_a_corner() -> None:
     (axes,) = data_axes(plot_curves({"loss": [Curve("training", np.arange(100), values, style.BLUE)]}))
     assert axes.get_ylim()[1] < 10
     assert axes.get_ylim()[0] < 1
+
+
+def test_a_learning_curve_has_its_sizes_on_the_axis_and_a_baseline_is_dashed() -> None:
+    lines = {"small": [(1000, 0.5, 0.1), (30_800, 0.7, 0.02)], "tfidf": [(1000, 0.6, None), (10_000, 0.65, None)]}
+    figure = plot_learning_curves(lines, unit="val/accuracy", dashed=["tfidf"])
+    check_readable(figure)
+    (axes,) = data_axes(figure)
+    assert (axes.get_xscale(), axes.get_ylabel()) == ("log", "val/accuracy")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["small", "tfidf"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1,000", "10,000", "30,800"]
+    small, tfidf = (container.lines for container in axes.containers)
+    assert (small[0].get_linestyle(), tfidf[0].get_linestyle()) == ("-", "--")
+    assert small[0].get_ydata().tolist() == [0.5, 0.7]
+    assert [segment[:, 1].round(6).tolist() for segment in small[2][0].get_segments()] == [[0.4, 0.6], [0.68, 0.72]]

@@ -20,7 +20,7 @@ from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.pair import compare_runs
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.scaling import scaling, section_of
+from firstlight.lab.reports.scaling import learning_curves, scaling, section_of
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import plain_value
@@ -48,6 +48,8 @@ class ReportOptions:
             as scaling_fit.png.
         hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or
             `seed=2`. Their predicted losses are printed next to the measured ones.
+        learning_curves: Also plot the metric of a sweep over data.max_train_rows against the number of training rows,
+            and say where the lines of settings and baselines cross.
         metric: The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a
             task were optimized for.
     """
@@ -59,6 +61,7 @@ class ReportOptions:
     compare: tuple[str, str] | None = None
     scaling: bool = False
     hold_out: list[str] | None = None
+    learning_curves: bool = False
     metric: str | None = None
 
 
@@ -72,7 +75,7 @@ def main() -> None:
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    for name in ("group_by", "baseline", "scaling", "hold_out"):
+    for name in ("group_by", "baseline", "scaling", "hold_out", "learning_curves"):
         if getattr(options, name):
             raise UserError(
                 f"--{name.replace('_', '-')} does not apply to --compare, which compares two runs; remove it"
@@ -99,6 +102,10 @@ def report(options: ReportOptions) -> Path:
         fit = scaling(runs, options.metric, lambda run: has_values(run, held_out), " ".join(held_out))
         law = section_of(fit, options.folder)
     load = SavedPredictions(options.folder)
+    if options.learning_curves:
+        if law:
+            raise UserError("--learning-curves does not apply to --scaling; leave one of them out")
+        law = learning_curves(runs, options.metric, falls, load, options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
     left = list(not_counted(found, runs))

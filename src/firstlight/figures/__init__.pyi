@@ -12,6 +12,7 @@ from firstlight.figures.confusion_matrix import confusion_table as confusion_tab
 from firstlight.figures.confusion_matrix import plot_confusion_matrix as plot_confusion_matrix
 from firstlight.figures.curves import Curve as Curve
 from firstlight.figures.curves import plot_curves as plot_curves
+from firstlight.figures.curves import plot_learning_curves as plot_learning_curves
 from firstlight.figures.curves import plot_loss_per_position as plot_loss_per_position
 from firstlight.figures.data_sets import plot_coverage as plot_coverage
 from firstlight.figures.data_sets import plot_label_counts as plot_label_counts

@@ -1,11 +1,12 @@
 """Figures of metrics over the steps of training, and over the positions of a context."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -96,6 +97,50 @@ def plot_curves(
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         _show_what_matters(axes, lines)
     style.legend(figure, list(handles.values()), list(handles), ncols=4)
+    return figure
+
+
+def plot_learning_curves(
+    lines: Mapping[str, Sequence[tuple[int, float, float | None]]],
+    *,
+    unit: str = "accuracy",
+    dashed: Sequence[str] = (),
+    title: str = "Learning curves",
+) -> Figure:
+    """Plot a metric against the number of training rows, whose axis is logarithmic.
+
+    Args:
+        lines: name of a line -> its points: a number of training rows, the mean, and half of its interval or None.
+        unit: label of the y axis.
+        dashed: names of the lines that are dashed, such as baselines.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no lines, or one has no points.
+
+    Example:
+        >>> from firstlight.figures import plot_learning_curves
+        >>> lines = {"small": [(1000, 0.75, 0.01), (10000, 0.86, 0.01)], "tfidf": [(1000, 0.78, None)]}
+        >>> figure = plot_learning_curves(lines, dashed=["tfidf"])
+        >>> figure.axes[0].get_xlabel()
+        'training rows'
+    """
+    if not lines or not all(map(len, lines.values())):
+        raise ValueError("there are no points to plot; pass at least one for each line")
+    figure, axes = style.new_axes(title, 4.8)
+    style.label_axes(axes, "training rows", unit, grid="both")
+    for color, (name, points) in zip(cycle(style.PALETTE), lines.items(), strict=False):
+        rows, means, halves = np.array(points, dtype=np.float64).T
+        look: dict[str, Any] = {"color": color, "linestyle": "--" if name in dashed else "-", "linewidth": 1.6}
+        axes.errorbar(rows, means, halves, marker="o", markersize=4, capsize=3, label=name, **look)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(sorted({point[0] for points in lines.values() for point in points})))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    style.legend(axes)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The scaling law of a sweep over sizes and budgets: the runs that count, the fit, and the section of a report."""
+"""Sections of a report about size: the scaling law of a sweep over sizes and budgets, and learning curves over rows."""
 
 import math
 import re
@@ -9,8 +9,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from firstlight.errors import UserError
-from firstlight.lab.reports.boards import notes_of
+from firstlight.lab.reports.boards import Direction, Group, boards, notes_of, short_name, swept_keys
 from firstlight.lab.reports.tables import Section, Table
+from firstlight.lab.reports.text import spread_text
+from firstlight.lab.reports.verdicts import Load, by_unit, compare, crossing_text, verdicts
 from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, shown
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ COEFFICIENTS: "dict[str, Callable[[ScalingLaw], float]]" = {
     "β": lambda law: law.data_exponent,
 }
 FRONTIER = 6  # rows of the table
+ROWS = "data.max_train_rows"
 
 
 @dataclass(frozen=True)
@@ -260,3 +263,48 @@ def draw(found: Scaling, folder: Path) -> Path:
     if points[0].run.is_sample:
         mark_sample(figure)
     return save(figure, folder / FIGURE)
+
+
+def learning_curves(runs: Sequence[Run], metric: str | None, falls: Direction, load: Load, folder: Path) -> Section:
+    """Return the section on a metric against the number of training rows, and draw its figure below a folder.
+
+    Each setting and each baseline with several numbers of rows is a line. The best one at the largest number of rows is
+    compared with the others. metric: a validation metric; None: the one that most runs optimized. Raises UserError if
+    the runs cannot be compared, or no setting has two numbers of rows.
+    """
+    keys = dict.fromkeys((*swept_keys([run for run in runs if run.is_counted]), ROWS))
+    found = [board for board in boards(runs, falls, metric, [*keys]) if any(group.counted for group in board.groups)]
+    if len(found) > 1:
+        problem = f"{found[0].name} and {found[1].name} cannot be compared"
+        raise UserError(f"--learning-curves: {problem}; name the folder of one sweep")
+    every: dict[str, dict[int, Group]] = {}
+    for group in sorted((each for board in found for each in board.groups if each.counted), key=_training_rows):
+        name = short_name({key: value for key, value in group.keys.items() if key != ROWS})
+        every.setdefault(name, {})[_training_rows(group)] = group
+    lines = {name: line for name, line in every.items() if len(line) > 1}
+    if not lines:
+        remedy = f"train a sweep over several, such as {ROWS}=1000,3000,10000"
+        raise UserError(f"--learning-curves: no setting has two numbers of training rows; {remedy}")
+    measured, sizes = str(found[0].metric), sorted({size for line in lines.values() for size in line})
+    first = min((name for name in lines if sizes[-1] in lines[name]), key=lambda name: lines[name][sizes[-1]].rank or 0)
+    pairs = [(name, size) for name in lines if name != first for size in lines[name] if size in lines[first]]
+    units = {name: {size: by_unit(group.counted) for size, group in line.items()} for name, line in lines.items()}
+    compared = [compare(units[first][size], units[name][size], measured, load) for name, size in pairs]
+    judged = verdicts(compared, falls=found[0].falls)
+    text = [f"{name} has one number of training rows, and no line." for name in every if name not in lines]
+    for name in (name for name in lines if name != first):
+        at = {size: verdict for (other, size), verdict in zip(pairs, judged, strict=True) if other == name}
+        text.append(crossing_text(first, name, at))
+    spreads = {name: {size: group.spreads[measured] for size, group in line.items()} for name, line in lines.items()}
+    rows = [[f"{size:,}", *(spread_text(spreads[name].get(size)) for name in lines)] for size in sizes]
+    table, title = Table(measured, ["training rows", *lines], rows), f"Learning curves of {found[0].name}"
+    from firstlight.figures import plot_learning_curves, save
+
+    points = {name: [(n, each.mean, each.half_width) for n, each in line.items()] for name, line in spreads.items()}
+    dashed = [name for name in lines if all(group.counted[0].is_baseline for group in lines[name].values())]
+    figure = plot_learning_curves(points, unit=measured, dashed=dashed, title=title)
+    return Section(title, text, [table], [save(figure, folder / "learning_curves.png")])
+
+
+def _training_rows(group: Group) -> int:
+    return group.counted[0].sizes.get("train", 0)

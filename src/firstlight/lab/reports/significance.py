@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -224,3 +225,23 @@ def power_of(seeds: int, effect: float, level: float = LEVEL) -> float:
     limit, shift = float(stdtrit(seeds - 1, 1 - level / 2)), effect * math.sqrt(seeds)
     upper, lower = float(nctdtr(seeds - 1, shift, limit)), float(nctdtr(seeds - 1, shift, -limit))
     return min(1.0, 1 - upper + (0.0 if math.isnan(lower) else lower))
+
+
+def crossings(sizes: Sequence[int], differences: Sequence[float], half_widths: Sequence[float]) -> list[Estimate]:
+    """Return the sizes at which a difference of two lines changes its sign, with their intervals.
+
+    sizes: ascending. half_widths: of the intervals of the differences. Only an interval without 0 decides a sign. Two
+    decided sizes of opposite signs, with none between, show a crossing. The differences and their half widths are
+    interpolated in the logarithm of the size, and the interval of a crossing has all sizes whose interval has 0.
+    """
+    logs, differ, half = np.log(sizes), np.asarray(differences, dtype=float), np.asarray(half_widths, dtype=float)
+    decided, found = np.flatnonzero(abs(differ) > half), []
+    for one, two in pairwise(decided):
+        if differ[one] * differ[two] < 0:
+            line = np.linspace(logs[one], logs[two], 1001)
+            distance = abs(np.interp(line, logs, differ))
+            middle = int(distance.argmin())
+            inside = np.append(line[distance <= np.interp(line, logs, half)], line[middle])
+            low, high = float(np.exp(inside.min())), float(np.exp(inside.max()))
+            found.append(Estimate(float(np.exp(line[middle])), low, high, int(two - one + 1)))
+    return found

@@ -267,3 +267,23 @@ def verdict_text(verdict: Verdict, metric: str) -> str:
     if verdict.word == "undecided":
         return f"undecided ({'; '.join(filter(None, (size, verdict.why)))})"
     return f"{verdict.word} by {size}" + (f" ({verdict.why})" if verdict.why else "")
+
+
+def crossing_text(first: str, second: str, at: Mapping[int, Verdict]) -> str:
+    """Return where the learning curves of two settings cross, if this is known.
+
+    at: the verdicts on the first against the second, by the number of training rows, ascending.
+    """
+    from firstlight.lab.reports.significance import crossings  # imports NumPy
+
+    words = [verdict.word for verdict in at.values()]
+    # the interval of an undecided difference has 0
+    halves = [max(each.half_width or 0, abs(each.value) * (each.word == "undecided")) for each in at.values()]
+    if found := crossings(list(at), [verdict.value for verdict in at.values()], halves):
+        places = "; ".join(f"{each.value:,.0f} [{each.low:,.0f}, {each.high:,.0f}]" for each in found)
+        return f"{first} and {second} cross at this number of training rows: {places}."
+    if len(set(words)) == 1 and words[0] != "undecided":
+        span = f"from {min(at):,} to {max(at):,} training rows"
+        return f"{first} is {words[0]} than {second} at all {len(at)} sizes. The lines do not cross {span}."
+    seen = "; ".join(f"{size:,} {word}" for size, word in zip(at, words, strict=True)) or "no size in common"
+    return f"It is undecided whether {first} and {second} cross. {first} against {second}: {seen}."
