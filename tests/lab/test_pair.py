@@ -1,12 +1,16 @@
 """The comparison of two runs: settings, results, and the predictions that changed."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from firstlight.lab.reports.pair import pair
-from firstlight.lab.reports.significance import mcnemar
+from firstlight.lab.reports import pair as module
+from firstlight.lab.reports.boards import boards
+from firstlight.lab.reports.pair import LOOKS, decision, pair
+from firstlight.lab.reports.significance import LEVEL, mcnemar, seeds_to_decide
 from firstlight.lab.reports.tables import Section
 from firstlight.runs.predictions import Predictions
 from firstlight.runs.summary import Curve, Run
@@ -106,3 +110,47 @@ def test_what_cannot_be_compared_is_said() -> None:
         assert compared(of_classes(OF_A), other).sentences[-1].startswith("No prediction is compared: the runs")
     found = compared(None, None, apart={"model.causal": "sees its target"})
     assert found.sentences[0] == "The numbers cannot be compared: B: sees its target."
+
+
+SIMULATED, SPREAD, MOST = 200, 0.01, 40  # sweeps; deviation of a run from the mean of its seed; seeds
+
+
+def seen(difference: float, *, seeds: int, number: int) -> list[str]:
+    """Return what is printed of two settings with a planted difference and some seeds; number: of the simulation."""
+    draw = np.random.default_rng(number)
+    levels, noise = draw.normal(0, 0.1, MOST), draw.normal(0, SPREAD, (MOST, 2))
+    values = 0.5 + levels[:, None] + noise + np.array([difference, 0.0])
+    runs = [
+        a_row("", values[seed, place], keys={"model": name, "seed": seed})
+        for seed in range(seeds)
+        for place, name in enumerate(("small", "tiny"))
+    ]
+    (board,) = boards(runs, falls)
+    sides = [[run for run in runs if run.keys["model"] == name] for name in ("small", "tiny")]
+    return decision(board, ("small", "tiny"), sides, lambda run: None, Path())
+
+
+def test_equal_settings_are_rarely_called_different_also_after_the_seeds_that_were_proposed(monkeypatch) -> None:
+    monkeypatch.setattr(module, "_commands", lambda sides, number, folder: [number])
+    different = 0
+    for number in range(SIMULATED):
+        _, verdict, *plan = seen(0.0, seeds=3, number=number)
+        if plan and (total := int(plan[-1])) <= MOST:
+            _, verdict, *plan = seen(0.0, seeds=total, number=number)
+        different += "undecided" not in verdict
+    assert different / SIMULATED <= 0.06
+
+
+def test_a_planted_difference_is_decided_with_the_number_of_seeds_that_is_printed_for_it(monkeypatch) -> None:
+    monkeypatch.setattr(module, "_commands", lambda sides, number, folder: [number])
+    needed = seeds_to_decide(0.015, SPREAD * 2**0.5, LEVEL / LOOKS)
+    assert needed == 12
+    verdicts = [seen(0.015, seeds=needed, number=number)[1] for number in range(SIMULATED)]
+    assert sum("better" in each for each in verdicts) / SIMULATED >= 0.8 - 2 * (0.8 * 0.2 / SIMULATED) ** 0.5
+    _, verdict, plan, total = seen(0.0, seeds=3, number=0)
+    found = re.search(r"about (\d+) more seeds would decide", verdict)
+    assert found
+    assert (
+        plan == f"To train {found[1]} more seeds, with which a difference of this size is found with a chance of 80%:"
+    )
+    assert int(total) == 3 + int(found[1])

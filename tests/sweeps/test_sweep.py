@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -196,6 +197,22 @@ def test_a_finished_sweep_is_not_changed_by_the_same_command_or_another_configur
     done = scripts.run("train", *finished, *changed)
     assert (done.returncode, message in done.stderr) == (2 if message else 0, True)
     assert contents(job) == before
+
+
+def test_the_command_that_decides_between_two_settings_keeps_the_finished_jobs(scripts, tiny_training) -> None:
+    grid = ["optimizer.lr=1e-2,0.03", "seed=choice(1)", "model.num_layers=choice(1)"]
+    scripts.succeed(
+        "train", "-m", *tiny_training, *grid, "trainer.max_steps=1", "logger=none", "optimized_metric=val/loss"
+    )
+    sweep = str(sweep_folder(scripts).relative_to(scripts.folder))
+    report = scripts.succeed("report", sweep, "--decide", "lr 0.01", "0.03").stdout
+    assert "lr 0.01 against 0.03: undecided (" in report
+    command = report.splitlines()[-1].partition(" -m ")[2]
+    assert "optimizer.lr=0.01,0.03 seed=1,2,3" in command
+    planned = scripts.succeed("train", "-m", *shlex.split(command), "dry_run=true").stdout
+    assert (planned.count("finished"), planned.count("planned")) == (2, 4)
+    unknown = scripts.refuse("report", sweep, "--decide", "lr 0.01", "lr 0.04")
+    assert unknown.startswith("error: --decide lr 0.04: no finished run has these values; the nearest are lr 0.0")
 
 
 def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:

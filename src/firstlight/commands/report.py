@@ -1,9 +1,11 @@
 """Comparison of runs and sweeps: tables on the terminal, in Markdown and CSV, and a page that works offline."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +20,7 @@ from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, foun
 from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
-from firstlight.lab.reports.pair import compare_runs
+from firstlight.lab.reports.pair import compare_runs, decision
 from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.scaling import learning_curves, scaling, section_of
 from firstlight.lab.reports.tables import Column, Table
@@ -42,6 +44,8 @@ class ReportOptions:
         open: Open report.html in the browser.
         baseline: The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or
             `tiny`. Default: the best group with several seeds.
+        decide: Compare two settings instead, A and B, by their values, such as `small medium`. If they are undecided,
+            print the command that trains as many more seeds as would decide it. Writes no file.
         compare: Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a
             run's folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder.
         scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and plot it
@@ -58,6 +62,7 @@ class ReportOptions:
     group_by: list[str] | None = None
     open: bool = False
     baseline: list[str] | None = None
+    decide: tuple[str, str] | None = None
     compare: tuple[str, str] | None = None
     scaling: bool = False
     hold_out: list[str] | None = None
@@ -68,21 +73,61 @@ class ReportOptions:
 def main() -> None:
     """Parse the command line and report."""
     options = parse(ReportOptions, "report")
-    page = report(options) if options.compare is None else compare(options, options.compare)
-    if options.open:
-        open_page(page)
+    if options.decide is not None:
+        decide(options, options.decide)
+    else:
+        page = report(options) if options.compare is None else compare(options, options.compare)
+        if options.open:
+            open_page(page)
 
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    for name in ("group_by", "baseline", "scaling", "hold_out", "learning_curves"):
-        if getattr(options, name):
-            raise UserError(
-                f"--{name.replace('_', '-')} does not apply to --compare, which compares two runs; remove it"
-            )
+    refuse_others(options, "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves")
     page, predictions = compare_runs(runs, options.folder, options.metric)
     say_problems(predictions)
     return page
+
+
+def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
+    """Raise UserError if an option is given that does not apply to the chosen one."""
+    for name in others:
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')} does not apply to --{chosen}; remove it")
+
+
+def decide(options: ReportOptions, names: tuple[str, str]) -> None:
+    """Print the verdict on two settings, and if it is undecided how many more seeds would decide. Raises UserError."""
+    refuse_others(
+        options, "decide", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "open"
+    )
+    runs, load = found_runs(options.folder), SavedPredictions(options.folder)
+    refuse_unknown_metric(options.metric, runs)
+    found = boards(runs, direction_of(runs), options.metric)
+    groups = [group for board in found for group in board.groups if group.counted]
+    for name in names:
+        if not any(is_named(group, name) for group in groups):
+            known = {short_name({key: value}) for group in groups for key, value in group.keys.items()}
+            near = get_close_matches(name, known | {short_name(group.keys) for group in groups}, cutoff=0)
+            raise UserError(f"--decide {name}: no finished run has these values; the nearest are {'; '.join(near)}")
+    lines: list[str] = []
+    for board in found:
+        sides = [[run for group in board.groups if is_named(group, name) for run in group.counted] for name in names]
+        if any(run in sides[1] for run in sides[0]):
+            raise UserError(f"--decide {' '.join(map(shlex.quote, names))}: both name {sides[0][0].folder}; add values")
+        lines += decision(board, names, sides, load, options.folder) if all(sides) else []
+    if not lines:
+        raise UserError(f"--decide {' '.join(map(shlex.quote, names))}: no task has runs of both that can be compared")
+    for line in lines:
+        say(line)
+    say_problems(load)
+
+
+def is_named(group: Group, name: str) -> bool:
+    """Return whether a group has the values of a name such as `small dropout=0.1` or `small · dropout 0.1`."""
+    return has_values(group, name.split()) or has_values(
+        group, [part.strip().replace(" ", "=") for part in name.split("·")]
+    )
 
 
 def report(options: ReportOptions) -> Path:
@@ -91,8 +136,7 @@ def report(options: ReportOptions) -> Path:
     if held_out and not options.scaling:
         raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
     runs = found_runs(options.folder)
-    measured = {name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")}
-    refuse_unknown("metric", [options.metric] if options.metric else [], measured)  # choices are made on validation
+    refuse_unknown_metric(options.metric, runs)
     refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
     falls = direction_of(runs)
     found = boards(runs, falls, options.metric, options.group_by or None)
@@ -135,6 +179,12 @@ def report(options: ReportOptions) -> Path:
         say(f"The figure is {image}")
     say(f"The report is {options.folder / 'report.html'}")
     return options.folder / "report.html"
+
+
+def refuse_unknown_metric(metric: str | None, runs: Sequence[Run]) -> None:
+    """Raise UserError for a metric that no run has on validation, by which choices are made."""
+    measured = {name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")}
+    refuse_unknown("metric", [metric] if metric else [], measured)
 
 
 def refuse_unknown(option: str, wanted: Sequence[str], known: Iterable[str]) -> None:

@@ -1,9 +1,15 @@
 """The command line of a resumed run, made from its old command line and the one that is typed now."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
+
+SWEEP_NAME = "sweep.name"
+NOT_REPEATED = {  # in a command that trains other seeds
+    *("seed", "resume", "dry_run", "quiet", "hparams_search", "hydra.mode"),
+}
 
 
 def merged(old: list[str], typed: list[str]) -> list[str]:
@@ -38,6 +44,30 @@ def key_of(argument: str) -> str:
 def prefix_of(argument: str) -> str:
     """Return the prefix that says how a key is changed: `+`, `++`, `~` or ""."""
     return argument[: len(argument) - len(argument.lstrip("+~"))]
+
+
+def with_seeds(given: list[str], runs: list[list[str]], seeds: Sequence[int], done: Collection[int]) -> list[str]:
+    """Return the command line that trains some jobs of a sweep with other seeds, in the same sweep.
+
+    given: the overrides of the sweep; runs: those of each of these jobs; done: their seeds, which are left out if the
+    sweep has no list of seeds. Another key with a list keeps one, even of a single value, because these keys name the
+    folders of the jobs.
+    """
+    parsed = zip(given, OverridesParser.create().parse_overrides(given), strict=True)
+    swept = {key_of(each) for each, override in parsed if override.is_sweep_override()}
+    kept = [each for each in given if key_of(each) not in swept | NOT_REPEATED]
+    if swept and SWEEP_NAME not in map(key_of, kept):
+        kept.append(f"{SWEEP_NAME}={value_of(SWEEP_NAME, runs[0])}")
+    lists = [[each for run in runs for each in run if key_of(each) == key] for key in sorted(swept - {"seed"})]
+    lists.append([f"seed={seed}" for seed in seeds if "seed" in swept or seed not in done])
+    return [*kept, *map(_as_list, lists)]
+
+
+def _as_list(overrides: Sequence[str]) -> str:
+    """Return `key=1,2` for `key=1` and `key=2`, and `key=choice(1)` for `key=1` alone."""
+    key = overrides[0].partition("=")[0]
+    values = list(dict.fromkeys(each.partition("=")[2] for each in overrides))
+    return f"{key}={','.join(values)}" if len(values) > 1 else f"{key}=choice({values[0]})"
 
 
 def _replacement(olds: list[str], news: list[str]) -> list[str]:

@@ -1,23 +1,45 @@
-"""Why one run is better than another: their settings and results, and the predictions that changed."""
+"""Why one run is better than another: their settings and results, and the predictions that changed.
 
+Also whether one setting is better than another, and the command that trains the seeds that are missing for an answer.
+"""
+
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, direction_of, with_settings
-from firstlight.lab.reports.boards import Direction, board_of, common_metric, notes_of
+from firstlight.invocation import invocation
+from firstlight.lab.reports.all_runs import (
+    Configuration,
+    SavedPredictions,
+    at,
+    direction_of,
+    read_small,
+    with_settings,
+)
+from firstlight.lab.reports.boards import Board, Direction, board_of, common_metric, notes_of, spread_of
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.tables import Section, Table
-from firstlight.lab.reports.text import duration
-from firstlight.lab.reports.verdicts import LEVEL, Load, by_unit, difference_text, over_texts
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
+from firstlight.lab.reports.text import direction, duration, spread_text
+from firstlight.lab.reports.verdicts import (
+    LEVEL,
+    TOO_FEW_SEEDS,
+    Load,
+    by_unit,
+    compare,
+    difference_text,
+    over_texts,
+    verdict_text,
+    verdicts,
+)
+from firstlight.runs.folder import SAMPLE_NOTE, SWEEP_FILE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
-from firstlight.runs.summary import Run, Value, number, shown
+from firstlight.runs.summary import SEED, Run, Value, number, shown
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -30,6 +52,8 @@ CHANGE = f"{B} − {A}"
 PAGE = "compare.html"
 HERE = Path()
 MOST_MISTAKES = 8
+FEWEST_SEEDS = 3  # that are proposed where there is only one
+LOOKS = 2  # at the seeds of two settings: before and after the seeds that were proposed
 
 Runs = tuple[Run, Run]
 
@@ -70,6 +94,77 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
     result.show()
     say(f"The page is {folder / PAGE}")
     return folder / PAGE, load
+
+
+def decision(board: Board, names: Sequence[str], sides: Sequence[list[Run]], load: Load, folder: Path) -> list[str]:
+    """Return the verdict on two settings in a few lines, and if it is undecided the command that would decide it.
+
+    Whoever runs the command looks a second time, so each look has half of the level.
+
+    names, sides: the name and the counted runs of each setting; folder: in which the folders of the runs are.
+    """
+    metric = board.metric or ""
+    rest = [key for key in board.swept if any(len(_of_key(key, side)) > 1 for side in sides)]
+    cells = [{cell for cell, _ in by_unit(side, rest)} for side in sides]
+    common = cells[0] & cells[1] or cells[0] | cells[1]
+    units = [{unit: runs for unit, runs in by_unit(side, rest).items() if unit[0] in common} for side in sides]
+    sides = [[run for runs in each.values() for run in runs] for each in units]
+    found = compare(units[0], units[1], metric, load)
+    verdict, _ = verdicts([found] * LOOKS, falls=board.falls)
+    tests = {f"{found.seeds:,} pairs of runs": found.over_seeds, "the validation texts": found.over_texts}
+    tested = [f"p = {each.p:.2g} over {name}" for name, each in tests.items() if each]
+    means = (f"{name} {spread_text(spread_of(side, metric))}" for name, side in zip(names, sides, strict=True))
+    lines = [
+        f"{board.name}, {direction(board)}: {' against '.join(means)}",
+        f"{names[0]} against {names[1]}: {'; '.join([verdict_text(verdict, metric), *tested])}",
+    ]
+    lacking = FEWEST_SEEDS - found.seeds if verdict.why.endswith(TOO_FEW_SEEDS) else 0
+    if more := verdict.more_seeds or lacking:
+        chance = (
+            "with which a difference of this size is found with a chance of 80%"
+            if verdict.more_seeds
+            else "for a first test"
+        )
+        lines.append(f"To train {more:,} more seed{'s' if more > 1 else ''}, {chance}:")
+        lines += [f"  {command}" for command in _commands(sides, found.seeds // found.cells + more, folder)]
+    return lines
+
+
+def _commands(sides: Sequence[list[Run]], number: int, folder: Path) -> Iterator[str]:
+    """Yield the commands that train two settings with a number of seeds in all.
+
+    Jobs of a grid are added to their sweep, which skips the finished ones. Single runs and trials of a search get a
+    sweep of their own, those of a trial below the folder of the search.
+    """
+    from firstlight.runs.overrides import SWEEP_NAME, key_of, value_of, with_seeds  # imports Hydra
+
+    trained = [side for side in sides if not side[0].is_baseline]
+    runs = [run for side in trained for run in side]
+    known = sorted({int(shown(run.keys[SEED])) for run in runs})
+    seeds = known + [known[-1] + 1 + extra for extra in range(number - len(known))]
+    keys = sorted({key for run in runs for key in run.keys} - {SEED})
+    places = {(folder / run.folder).parent for run in runs}
+    sweep = read_small(min(places) / SWEEP_FILE) if len(places) == 1 else {}
+    is_grid = bool(sweep) and at(sweep, "hydra.sweeper.n_trials") is None
+    cells: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        cells.setdefault(tuple(shown(run.keys.get(key)) for key in keys), []).append(run)
+    is_one = sum(_of_key(key, trained[0]) != _of_key(key, trained[-1]) for key in keys) < 2
+    for part in ([runs] if is_one else trained) if is_grid else cells.values():
+        own = [RunFolder(folder / run.folder).read()["overrides"] for run in part]
+        given = [each for each in own[0] if key_of(each) != SWEEP_NAME]
+        if is_grid:
+            params = {key: f"{key}={value}" for key, value in (at(sweep, "hydra.sweeper.params") or {}).items()}
+            typed, others = (at(sweep, f"hydra.overrides.{name}") for name in ("task", "hydra"))
+            given = [*(params | {key_of(each): each for each in typed}).values(), *others]
+        elif sweep:
+            given.append(f"{SWEEP_NAME}={value_of(SWEEP_NAME, own[0])}/more-{Path(part[0].folder).name}")
+        done = {int(shown(run.keys[SEED])) for run in part}
+        yield f"{invocation('train')} -m {shlex.join(with_seeds(given, own, seeds, done))}"
+
+
+def _of_key(key: str, runs: Sequence[Run]) -> set[str]:
+    return {shown(run.keys.get(key)) for run in runs}
 
 
 def _finished(name: str, folder: RunFolder) -> Run:
