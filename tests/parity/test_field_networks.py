@@ -5,8 +5,10 @@ GPT-2, BERT and Llama are those of Hugging Face's transformers, and the network 
 themselves, because an import takes 3 s of processor time, which every worker of pytest would need.
 """
 
+import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +18,13 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from composed import composed
+from firstlight.export.folder import write_huggingface
 from firstlight.generator.network import Generator
+from firstlight.lit.networks import plain
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.networks.block import Block
 from firstlight.translator.network import EncoderDecoder
+from untrained_runs import untrained_run
 
 VOCABULARY, LENGTH = 61, 17
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -266,3 +271,28 @@ def to_torch(block: Block, theirs: nn.Module, attentions: dict[str, nn.Module], 
         getattr(theirs, f"norm{number}").load_state_dict(getattr(block, f"{name}_norm").state_dict())
     theirs.linear1.load_state_dict(block.feed_forward.expand.state_dict())
     theirs.linear2.load_state_dict(block.feed_forward.contract.state_dict())
+
+
+# --- exported ---
+
+
+@pytest.mark.parametrize("experiment", ["gpt2", "llama", "bert", "transformer_2017"])
+def test_the_exported_networks_have_their_logits_in_transformers(experiment: str, tmp_path: Path) -> None:
+    import transformers
+
+    config, kind = (
+        options(experiment),
+        {"bert": "masked", "transformer_2017": "translator"}.get(experiment, "generator"),
+    )
+    run = untrained_run(tmp_path, kind, **{name: plain(value) for name, value in vars(config).items()})
+    write_huggingface(run, tmp_path)
+    name = json.loads((tmp_path / "config.json").read_text())["architectures"][0]
+    theirs = getattr(transformers, name).from_pretrained(tmp_path, dtype=torch.float64).eval()
+    size = run.tokenizer.vocab_size
+    token_ids = random_ids(vocab_size=size)
+    with torch.no_grad():
+        if kind == "translator":
+            ours, found = run.network(token_ids, token_ids), theirs(token_ids, decoder_input_ids=token_ids).logits
+        else:
+            ours, found = run.network(token_ids), theirs(token_ids).logits[..., :size]
+        assert_close(found, ours, **(EXACT if experiment != "llama" else {"atol": 1e-5, "rtol": 1e-5}))

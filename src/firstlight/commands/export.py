@@ -14,6 +14,7 @@ from firstlight.terminal_text import note, say
 
 WRITERS = {
     "safetensors": "folder:write_safetensors",
+    "huggingface": "folder:write_huggingface",
 }
 
 
@@ -21,14 +22,15 @@ WRITERS = {
 class ExportOptions(RunOptions):
     """Write a trained run as a folder that other software reads.
 
-    safetensors: the weights, the options and the vocabulary, which firstlight.load reads, too.
+    safetensors: the weights, the options and the vocabulary, which firstlight.load reads, too. huggingface: the network
+    as a model of transformers, if its settings allow it, and the tokenizer.
 
     Args:
         to: The format.
         output: The folder to write; it must not exist.
     """
 
-    to: Literal["safetensors"]
+    to: Literal["safetensors", "huggingface"]
     output: Path
 
 

@@ -1,9 +1,10 @@
-"""The parts of all exported folders: the vocabulary, the record of the run and the model card; and the weights."""
+"""Exported folders with weights: those of safetensors and of transformers, with the vocabulary and a model card."""
 
 import json
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from firstlight.choices import listed
 from firstlight.errors import UserError
+from firstlight.export.huggingface import Form, form_of
 from firstlight.invocation import install_command
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
@@ -19,13 +22,17 @@ from firstlight.lit.checkpoint import (
     EXPORTED_CONFIG,
     EXPORTED_SOURCE_TOKENIZER,
     EXPORTED_TOKENIZER,
+    EXPORTED_TOKENIZER_CONFIG,
     METADATA,
     TARGET_ENCODING,
 )
+from firstlight.lit.networks import plain
+from firstlight.masked.masking import MASK
 from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.predictions import FOLDER, read_predictions
 from firstlight.text.saved_tokenizers import kind_in_json, library_tokenizer, tokenizer_of_json
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, SentenceTokenizer
+from firstlight.text.tokenizers import PAD, PAD_ID, UNK, UNKNOWN_ID, Tokenizer
 
 # What an exported folder has of a run's record and of its options: nothing about the machine or its user.
 RECORDED = (
@@ -68,7 +75,75 @@ def write_safetensors(run: Run, folder: Path) -> list[str]:
     write_weights(folder, weights)
     write_json(folder / EXPORTED_CONFIG, {METADATA: metadata})
     (folder / "README.md").write_text(card(run, "firstlight"), encoding="utf-8")
-    return write_tokenizers(run, folder)
+    if source := run.metadata.get("source_tokenizer"):
+        write_tokenizer(run, folder, source, name=EXPORTED_SOURCE_TOKENIZER)
+    return write_tokenizer(run, folder)
+
+
+def write_huggingface(run: Run, folder: Path) -> list[str]:
+    """Write a folder that transformers loads. Return notes for the user.
+
+    Raises UserError for the first setting that the published model does not have.
+    """
+    config = KINDS[run.kind].get("module").config_type(**run.config["model"])
+    form = form_of(run.kind, config)
+    refuse_inexpressible(run, config, form)
+    options, weights = form.convert(run, config)
+    dtype = str(run.network.embedding.weight.dtype).removeprefix("torch.")
+    separator = run.metadata.get("separator_id")
+    ids = (
+        {"pad_token_id": PAD_ID} if run.kind != "generator" else {"bos_token_id": separator, "eos_token_id": separator}
+    )
+    options |= {"architectures": [form.name], "dtype": dtype, "tie_word_embeddings": False} | ids | options
+    write_json(folder / "config.json", options)
+    write_weights(folder, {name: weight.detach().contiguous().clone() for name, weight in weights.items()})
+    if run.kind in ("generator", "translator"):
+        write_json(folder / "generation_config.json", _generation(options, config.context_length))
+    (folder / "README.md").write_text(card(run, "transformers"), encoding="utf-8")
+    notes = write_tokenizer(run, folder, run.metadata.get("source_tokenizer"), mask=run.kind == "masked")
+    if run.metadata.get("source_tokenizer"):
+        (target := folder / "target").mkdir()
+        write_tokenizer(run, target)
+        notes.append("the translations have another vocabulary than the sources; its tokenizer is in target/")
+    return notes
+
+
+def _generation(options: dict[str, Any], context_length: int) -> dict[str, Any]:
+    """Return generation_config.json: sampling for a generator, and beam search for a translator."""
+    kept = {key: options[key] for key in options if key.endswith("_token_id")}
+    if "decoder_start_token_id" not in options:
+        return kept | {"max_length": context_length, "do_sample": True}
+    return kept | {"max_length": context_length, "num_beams": 4, "suppress_tokens": [PAD_ID, UNKNOWN_ID, BEGIN_ID]}
+
+
+def refuse_inexpressible(run: Run, config: Any, form: Form) -> None:
+    """Raise UserError for the first option of the network or of the data that a model of transformers does not have."""
+    for name, value in settings_of(config).items():
+        allowed = form.allowed.get(name)
+        if allowed is not None and value not in allowed:
+            raise UserError(
+                f"{run.path}: model.{name}={_typed(value)} cannot be expressed in {form.name}, which has "
+                f"model.{name}={listed(map(_typed, allowed), 'or')}; use --to safetensors"
+            )
+    for name in ("both_orders", "choices", "target_encoding"):
+        if run.metadata.get(name):
+            key = "choice_columns" if name == "choices" else name
+            raise UserError(f"{run.path}: data.{key} cannot be expressed in {form.name}; use --to safetensors")
+
+
+def settings_of(config: Any) -> dict[str, Any]:
+    """Return the options of a network as plain values. A size that equals its default is None."""
+    found = {each.name: plain(getattr(config, each.name)) for each in fields(config)}
+    found["attention"] = config.own_attention
+    if config.resolved_head_dim * config.num_heads == config.dim:
+        found["head_dim"] = None
+    if config.resolved_num_key_value_heads == config.num_heads:
+        found["num_key_value_heads"] = None
+    return found
+
+
+def _typed(value: Any) -> str:
+    return json.dumps(value).strip('"')
 
 
 def without_twins(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -85,22 +160,32 @@ def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     (folder / EXPORTED_WEIGHTS).write_bytes(content)
 
 
-def write_tokenizers(run: Run, folder: Path, mask: str | None = None) -> list[str]:
-    """Write the vocabulary in the format of the library `tokenizers`, which transformers loads, too.
+def write_tokenizer(
+    run: Run, folder: Path, text: str | None = None, *, mask: bool = False, name: str = EXPORTED_TOKENIZER
+) -> list[str]:
+    """Write a vocabulary in the format of the library `tokenizers`, which transformers loads, too.
 
-    mask: the mark of a masked word, which is the last id; None: there is none. Return notes on what the format lacks.
+    text: the JSON of the tokenizer; None: that of the run. mask: whether [MASK] is its last id. name: of the file.
+    Return notes on what the format lacks.
     """
-    target = tokenizer_of_json(run.metadata["tokenizer"])
-    source = run.metadata.get("source_tokenizer")
-    for name, tokenizer in {
-        EXPORTED_TOKENIZER: target,
-        **({EXPORTED_SOURCE_TOKENIZER: tokenizer_of_json(source)} if source else {}),
-    }.items():
-        backend = library_tokenizer(tokenizer)
-        if mask is not None:
-            backend.add_special_tokens([mask])
-        (folder / name).write_text(backend.to_str(pretty=True), encoding="utf-8")
-    return [ENTITIES] if isinstance(target, Tokenizer) else []
+    tokenizer = tokenizer_of_json(text or run.metadata["tokenizer"])
+    backend = library_tokenizer(tokenizer)
+    marks = {"pad_token": PAD, "unk_token": UNK} if isinstance(tokenizer, Tokenizer | SentenceTokenizer) else {}
+    if isinstance(tokenizer, SentenceTokenizer):
+        marks |= {"bos_token": BEGIN, "eos_token": END}
+    if mask:
+        backend.add_special_tokens([MASK])
+        marks["mask_token"] = MASK
+    (folder / name).write_text(backend.to_str(pretty=True), encoding="utf-8")
+    options = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": run.config["context_length"],
+        "model_input_names": ["input_ids", "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+        "split_special_tokens": not mask,  # a text never contains the marks
+    }
+    write_json(folder / EXPORTED_TOKENIZER_CONFIG, options | marks)
+    return [ENTITIES] if isinstance(tokenizer, Tokenizer) else []
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -27,15 +27,15 @@ STAMP = {"version": __version__}  # in the metadata of each checkpoint
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
-EXPORTED_CONFIG, EXPORTED_TOKENIZER = "config.json", "tokenizer.json"
+EXPORTED_CONFIG, EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
 EXPORTED_SOURCE_TOKENIZER = "source_tokenizer.json"  # of a translator with two vocabularies
 OF_AN_EXPORT = (
-    EXPORTED_WEIGHTS,
-    EXPORTED_CONFIG,
-    EXPORTED_TOKENIZER,
-    EXPORTED_SOURCE_TOKENIZER,
-    "README.md",
-    "evaluate",
+    *(EXPORTED_WEIGHTS, EXPORTED_CONFIG, EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG, EXPORTED_SOURCE_TOKENIZER),
+    *("README.md", "evaluate"),
 )
 TARGET_ENCODING = "target_encoding"  # the key of its tables in metadata
 MOST_BYTES_OF_A_JSON = 2**27
