@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from firstlight.classifier.data import ReviewData
+from firstlight.classifier.module import Classification, logits_of
 from firstlight.data import table_data
 from firstlight.data.options import Balance, Labels, Truncation
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
+from firstlight.lit.losses import probabilities
 from firstlight.text.options import TokenizerOptions
 from stand_ins import with_trainer
 
@@ -282,3 +284,43 @@ def test_processes_share_every_batch_and_every_validation_row(folder):
         assert len({len(part) for part in parts}) == 1
     assert {row for training, _ in shares for batch in training for row in batch} == set(range(111))
     assert sorted(row for _, validation in shares for row in validation) == list(range(111, 131))
+
+
+# --- long texts ---
+
+
+def test_texts_that_fit_the_context_give_the_same_batches_with_windows(folder):
+    cut, windows = (open_reviews(folder, context_length=13, long_texts=each) for each in ("cut", "windows"))
+    for name in ("train_dataloader", "val_dataloader", "test_dataloader"):
+        for one, other in zip(getattr(cut, name)(), getattr(windows, name)(), strict=True):
+            assert all(np.array_equal(*parts) for parts in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("labels", [Labels.binary, Labels.stars])
+def test_the_outputs_of_a_long_text_are_the_means_over_its_windows(folder, labels):
+    data = open_reviews(folder, labels=labels, context_length=4, long_texts="windows")
+    module = Classification.for_data(data, dim=8, num_heads=2).eval()
+    rows = data.rows("validation")
+    expected = []
+    for row in rows:
+        ids = torch.from_numpy(data.encoded.ids[row]).long()
+        count = max(1, -(-len(ids) // 4))
+        starts = [number * max(0, len(ids) - 4) // max(1, count - 1) for number in range(count)]
+        expected.append(torch.cat([module(ids[None, start : start + 4]) for start in starts]).mean(dim=0))
+    assert len({len(data.encoded.ids[row]) for row in rows}) > 4
+    torch.testing.assert_close(logits_of(module.network, data.val_dataloader()), torch.stack(expected))
+    measured = [module.measure(batch).outputs for batch in data.val_dataloader()]
+    found, targets, shares = (
+        torch.cat([each[name] for each in measured]) for name in ("rows", "targets", "probabilities")
+    )
+    assert sorted(found.tolist()) == rows.tolist()
+    assert targets.tolist() == data.targets[found].tolist()
+    by_row = dict(zip(found.tolist(), shares, strict=True))
+    torch.testing.assert_close(torch.stack([by_row[row] for row in rows]), probabilities(torch.stack(expected)))
+
+
+def test_windows_are_for_single_texts_and_a_wrong_value_is_refused():
+    with pytest.raises(ValueError, match=r"long_texts=windows requires single texts; set it to cut, or name one"):
+        ReviewData(text_column=["a", "b"], labels="classes", long_texts="windows")
+    with pytest.raises(ValueError, match=r"long_texts='half' must be one of cut, windows"):
+        ReviewData(long_texts="half")

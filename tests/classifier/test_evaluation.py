@@ -94,6 +94,7 @@ def test_the_record_has_every_option(tmp_path: Path) -> None:
     assert record["options"] == {
         "split": "validation",
         "checkpoint": "best",
+        "long_texts": None,
         "context_length": None,
         "stride": None,
         "beam_size": None,
@@ -147,7 +148,7 @@ def test_predict_prints_the_five_most_probable_of_many_classes(capsys: pytest.Ca
     shares = {"a": 0.05, "b": 0.3, "c": 0.2, "d": 0.0, "e": 0.35, "f": 0.1}
     for most in (6, 2):
         probabilities = dict(list(shares.items())[:most])
-        run = SimpleNamespace(predict_many=lambda _, given=probabilities: [Prediction("e", given)], words=str.split)
+        run = SimpleNamespace(predict_many=lambda *_, given=probabilities: [Prediction("e", given)], words=str.split)
         ClassifierRun.show(run, ["a text"])  # type: ignore[arg-type]
     expected = ["e  (e 0.350  b 0.300  c 0.200  f 0.100  a 0.050  …)", "e  (a 0.050  b 0.300)"]
     assert capsys.readouterr().out.splitlines() == expected

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from firstlight.classifier.data import NUM_MARKS, fitted, kept_places
 from firstlight.data.options import Truncation
+from firstlight.data.tables import NUM_MARKS, fitted, kept_places
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import DELIMITER_ID, EXTRACT_ID, START_ID, train_word_tokenizer

@@ -59,6 +59,8 @@ def test_a_run_of_pairs_predicts_pairs_and_strings_with_a_separator(home: tuple[
     assert run.predict((pair[0] * 9, pair[1])).label in run.class_names  # longer than the context
     with pytest.raises(UserError, match=r"write \|\|\| between the two"):
         run.predict("A dog runs.")
+    with pytest.raises(UserError, match=r"^--long-texts windows requires a run of single texts; leave"):
+        run.predict(pair, long_texts="windows")
 
 
 def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple[Scripts, Path]) -> None:

@@ -48,6 +48,17 @@ def test_a_long_text_is_cut_to_the_context(truncation, context_length, expected)
     assert batch.padding_mask.all()
 
 
+def test_the_fewest_windows_contain_every_token_of_a_long_text_at_equal_distances():
+    ids = RaggedIds.from_rows([*TEXTS, list(range(40, 53))])
+    table = TokenTable(ids, np.array([*TARGETS, 5]), 5, Truncation.tail)
+    batch = table(Rows(ids.lengths, window=5)[np.array([4, 0, 2])])
+    expected = [list(range(start, start + 5)) for start in (40, 44, 48)]
+    expected += [[11, 12, 13, PAD_ID, PAD_ID], [21, 22, 23, 24, 25], [23, 24, 25, 26, 27]]
+    assert batch.token_ids.tolist() == expected
+    assert (batch.rows.tolist(), batch.targets.tolist()) == ([4, 4, 4, 0, 2, 2], [5, 5, 5, 3, 4, 4])
+    assert (batch.num_windows.tolist(), batch.num_tokens) == ([3, 1, 2], 28)
+
+
 @pytest.mark.parametrize("truncation", Truncation)
 def test_a_short_text_is_whole_beside_a_long_one(truncation):
     batch = look_up(0, 2, 1, truncation=truncation)

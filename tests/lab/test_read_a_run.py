@@ -131,6 +131,20 @@ def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], cap
     ]
 
 
+def test_a_long_text_is_predicted_by_the_mean_logits_of_its_windows(runs: dict[str, Path], caplog) -> None:
+    run = firstlight.load(runs["stars"])
+    words = ("good bad it broke works great looks cheap " * 8).split()[:50]  # context 23
+    windows = [" ".join(words[start : start + 23]) for start in (0, 13, 27)]
+    expected = run.logits(run.encode(windows)).mean(dim=0).softmax(dim=0)
+    found = run.predict(" ".join(words), long_texts="windows")
+    assert list(found.probabilities.values()) == pytest.approx(expected.tolist(), abs=1e-6)
+    assert found.probabilities != run.predict(" ".join(words)).probabilities
+    assert caplog.messages == ["1 of 1 texts are longer than the context of 23 tokens and were cut"]
+    assert list(run.rows(windows, "windows")) == list(run.rows(windows))
+    with pytest.raises(ValueError, match=r"^long_texts='half' must be one of cut, windows"):
+        run.predict("good", long_texts="half")
+
+
 def test_an_evaluation_repeats_the_numbers_of_the_run(runs, scripts, caplog) -> None:
     for task, run in runs.items():
         assert scripts.run("evaluate", str(run)).returncode == 0

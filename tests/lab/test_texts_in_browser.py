@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from firstlight.generator.plays import clean
@@ -89,8 +90,8 @@ def test_the_ids_are_those_of_the_tokenizer(page: Any, train: Callable[[], Any])
 
 @pytest.mark.parametrize("train", [words, subwords])
 def test_pairs_have_their_marks_and_are_cut_alike(page: Any, train: Callable[[], Any]) -> None:
-    from firstlight.classifier.data import fitted
     from firstlight.data.options import Truncation
+    from firstlight.data.tables import fitted
 
     tokenizer = train_word_tokenizer(texts(), pairs=True)[0]
     if train is subwords:
@@ -104,6 +105,22 @@ def test_pairs_have_their_marks_and_are_cut_alike(page: Any, train: Callable[[],
         encode = "([more, texts]) => { const r = openReader(more); return texts.map((t) => [...r.encode(t).ids]); }"
         found = page.evaluate(encode, [{**description, "tokenizers": [json.loads(tokenizer.to_json())]}, asked])
         assert found == [row.tolist() for row in fitted(ids, tokenizer, 12, truncation)]
+
+
+def test_the_windows_of_long_texts_are_alike(page: Any) -> None:
+    from firstlight.text.ragged import window_starts
+
+    tokenizer = words()
+    more = {"kind": "classifier", "truncation": "head", "long_texts": "windows", "options": {"context_length": 5}}
+    windows = "texts.map((text) => reader.encode(text).windows.map((ids) => [...ids]))"
+    encode = f"([more, texts]) => {{ const reader = openReader(more); return {windows}; }}"
+    found = page.evaluate(encode, [{**more, "tokenizers": [json.loads(tokenizer.to_json())]}, texts()])
+    ids = tokenizer.encode_batch(texts())
+    counts, firsts = window_starts(ids.lengths, 5)
+    rows = np.repeat(np.arange(len(ids)), counts)
+    expected = [ids[row][first : first + 5].tolist() for row, first in zip(rows, firsts, strict=True)]
+    assert [window for windows in found for window in windows] == expected
+    assert [len(windows) for windows in found] == counts.tolist()
 
 
 @pytest.mark.parametrize("train", [characters, byte_pairs, text_words])

@@ -35,7 +35,7 @@ class WritePredictions(EvaluationCallback):
         if trainer.state.fn is TrainerFn.FITTING or trainer.world_size > 1 or not isinstance(outputs, dict):
             return
         if "probabilities" in outputs:
-            part = of_classes(batch.rows, outputs["probabilities"], outputs["targets"])
+            part = of_classes(outputs.get("rows", batch.rows), outputs["probabilities"], outputs["targets"])
         elif "token_losses" in outputs:
             part = _of_tokens(outputs, batch)
         else:

@@ -9,35 +9,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.data.arguments import takes
+from firstlight.data.arguments import several, takes
 from firstlight.data.batches import (
     EvaluationBatches,
     PassLoader,
     ResumableLoader,
     Rows,
     TableLoader,
-    several,
     training_batches,
 )
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import SHORTEST_PAIR, Balance, Labels, ReviewOptions, Truncation
-from firstlight.data.row_options import groups_of
+from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
+from firstlight.data.row_options import LongTexts, groups_of
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
-from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
+from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, fitted
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import DELIMITER_ID, PAIR_MARKS, Text, Tokenizer, special_tokens
+from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
 
 log = logging.getLogger(__name__)
-
-NUM_MARKS = len(PAIR_MARKS)  # [START] before the first text, [DELIMITER] between the texts, [EXTRACT] at the end
 
 
 @takes(ReviewOptions)
@@ -192,15 +189,21 @@ class ReviewData(TextRows):
             >>> next(iter(data.train_dataloader())).targets.shape
             torch.Size([10])
         """
-        return self.training_loader(batches=training_batches(self), dataset=self.training_lookup())
+        return self.training_loader(batches=training_batches(self), dataset=self.training_lookup(LongTexts.cut))
 
-    def training_lookup(self) -> Rows:
-        """Return the data set of training rows, whose own labels are not part of their target encoding."""
+    def lookup(self) -> Rows:
+        return rows_of_texts(self.encoded.lengths, self.options.context_length, self.options.long_texts)
+
+    def training_lookup(self, long_texts: LongTexts | None = None) -> Rows:
+        """Return the data set of training rows, whose own labels are not part of their target encoding.
+
+        long_texts: None for that of the options, which applies to evaluation.
+        """
         is_counted = self.target_encoding is not None
         if is_counted and self.reader is not None:
             is_counted = self.reader["data_fingerprint"] == self.source.fingerprint
-        lengths = self.encoded.lengths.clip(max=self.options.context_length)
-        return Rows(lengths, are_counted=is_counted)
+        reading = (self.options.context_length, long_texts or self.options.long_texts)
+        return rows_of_texts(self.encoded.lengths, *reading, are_counted=is_counted)
 
     def batches_of(self, rows: NDArray[np.int64]) -> Iterator[ReviewBatch]:
         """Yield batches of some rows, each once. The labels of training rows are not part of their target encoding."""
@@ -212,7 +215,7 @@ class ReviewData(TextRows):
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
 
         Each batch is a `ReviewBatch` whose targets are all 0. Texts longer than `context_length` tokens are cut, with a
-        warning.
+        warning, or have several windows with `long_texts="windows"`.
 
         Args:
             texts: Any number of texts, or of tuples of two texts for data of pairs, or of a context and the answers for
@@ -227,9 +230,10 @@ class ReviewData(TextRows):
         self.ensure_setup()
         options, choices = self.options, self.options.choices
         ids = encode_texts(self.tokenizer, several(texts), choices)
-        count_cuts(longest(by_row(ids.lengths, choices)), options.context_length)
+        if options.long_texts is LongTexts.cut:
+            count_cuts(longest(by_row(ids.lengths, choices)), options.context_length)
         fits = (options.context_length, options.truncation)
-        table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices)
+        table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices, options.long_texts)
         batches = EvaluationBatches(np.arange(len(rows.lengths)), options.evaluation_batch_size)
         return self.signed(TableLoader(rows, batches, look_up=table))
 
@@ -291,12 +295,22 @@ def table_of_texts(
     truncation: Truncation,
     target_encoding: NgramTargetEncoding | None,
     choices: ChoiceRows | None,
+    long_texts: LongTexts = LongTexts.cut,
 ) -> tuple[TokenTable, Rows]:
     """Return the table that cuts and pads encoded texts whose classes are all 0, and the data set of its rows."""
     ids = fitted(ids, tokenizer, context_length, truncation)
-    lengths = by_row(ids.lengths, choices).clip(max=context_length)
-    targets = np.zeros(len(lengths), np.int64)
-    return TokenTable(ids, targets, context_length, truncation, target_encoding, choices), Rows(lengths)
+    rows = rows_of_texts(by_row(ids.lengths, choices), context_length, long_texts)
+    targets = np.zeros(len(rows.lengths), np.int64)
+    return TokenTable(ids, targets, context_length, truncation, target_encoding, choices), rows
+
+
+def rows_of_texts(
+    lengths: NDArray[np.int64], context_length: int, long_texts: LongTexts, *, are_counted: bool = False
+) -> Rows:
+    """Return the data set of texts that are cut or read in windows. lengths, are_counted: as in `Rows`."""
+    if long_texts is LongTexts.windows:
+        return Rows(lengths, are_counted=are_counted, window=context_length)
+    return Rows(lengths.clip(max=context_length), are_counted=are_counted)
 
 
 def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object) -> NgramTargetEncoding | None:
@@ -311,40 +325,3 @@ def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object)
     except ValueError as error:
         problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
         raise UserError(f"{place}: {problem}; {TRAIN_AGAIN}") from error
-
-
-def fitted(ids: RaggedIds, tokenizer: Tokenizer, context_length: int, truncation: Truncation) -> RaggedIds:
-    """Return encoded texts of which the pairs fit the context. Single texts are returned unchanged.
-
-    Tokens are removed from the longer text of a pair until both fit. If both are longer than half of the context, each
-    keeps a half, and the first one an odd token. truncation: the tokens of a text that are kept.
-    """
-    if not tokenizer.reads_pairs or not len(ids) or int(ids.lengths.max()) <= context_length:
-        return ids
-    places = kept_places(ids, context_length, truncation)
-    starts = np.repeat(ids.offsets[:-1], places.lengths)
-    return RaggedIds(ids.ids[starts + places.ids], places.offsets)
-
-
-def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> RaggedIds:
-    """Return the places, counted from 0 in each row, of the tokens of pairs that are kept in the context.
-
-    ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT].
-    """
-    if context_length < SHORTEST_PAIR:
-        raise UserError(f"context_length={context_length} is too short for pairs of texts; use {SHORTEST_PAIR} or more")
-    rows = np.repeat(np.arange(len(ids)), ids.lengths)  # (tokens,), the row of each token
-    is_delimiter = ids.ids == DELIMITER_ID
-    assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"
-    delimiters = np.flatnonzero(is_delimiter) - ids.offsets[:-1]  # (rows,)
-    first, second = delimiters - 1, ids.lengths - delimiters - 2  # (rows,), the tokens of each text
-    budget = context_length - NUM_MARKS
-    keep_first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
-    keep_second = np.minimum(second, budget - keep_first)
-    places = np.arange(len(ids.ids)) - ids.offsets[rows]
-    is_kept = np.ones(len(ids.ids), dtype=bool)
-    for begins, lengths, kept in ((1, first, keep_first), (delimiters + 1, second, keep_second)):
-        cuts = begins + truncation.tokens_of_head(kept)  # (rows,), the first token that is left out
-        is_kept &= (places < cuts[rows]) | (places >= (cuts + lengths - kept)[rows])
-    offsets = np.concatenate([[0], np.cumsum(keep_first + keep_second + NUM_MARKS)])
-    return RaggedIds(places[is_kept], offsets)

@@ -21,6 +21,7 @@ from firstlight.classifier.module import logits_of
 from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
+from firstlight.data.row_options import LongTexts
 from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.figures import (
@@ -169,10 +170,11 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
     if sentence := data.label_reading.missing(used.targets):
         log.warning("%s, %s split: %s", data.source.where, split, sentence)
     per_class, per_group = used.per_class(), used.per_group()
+    is_whole = data.options.long_texts is LongTexts.windows
     size = {
         "rows": len(used.rows),
         "left_out": len(judged.rows) - len(used.rows),
-        "cut": count_cuts(longest(data.encoded.lengths[judged.rows]), data.options.context_length),
+        "cut": 0 if is_whole else count_cuts(longest(data.encoded.lengths[judged.rows]), data.options.context_length),
         "labels": data.label_reading.record(),
         "per_class": per_class,
     } | ({"per_group": per_group} if per_group else {})

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.data.options import Truncation
+from firstlight.data.row_options import LongTexts
 from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.errors import UserError
 from firstlight.lit.losses import GroupTerms, LossFunction, classification_loss, disagreement, probabilities
@@ -96,6 +97,7 @@ class Classification(Training):
         "class_names": are_names,
         "label_names": are_names,
         "config.data.truncation": one_of(Truncation.__members__),
+        "config.data.long_texts": unless_missing(one_of(LongTexts.__members__)),
         "config.data.choice_columns": unless_missing(_are_choices),
     }
 
@@ -181,7 +183,7 @@ class Classification(Training):
             True
         """
         batch = review_batch(batch)
-        shares = probabilities(self.network(*batch.inputs))
+        shares = probabilities(outputs_of_texts(self.network, batch)[0])
         names = (self.metadata or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
         return predictions(shares, names)
 
@@ -202,19 +204,33 @@ class Classification(Training):
         return self.distilled(loss, logits, batch)
 
     def measure(self, batch: ReviewBatch) -> Measured:
-        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
-        batch = review_batch(batch)
-        logits = self.network(*batch.inputs)
-        loss = classification_loss(logits, batch.targets)
-        outputs = {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}
-        return Measured(outputs, len(batch.targets))
+        """Return the `loss`, the `probabilities`, (texts, classes), `targets` and `rows`, (texts,), of one batch."""
+        logits, targets, rows = outputs_of_texts(self.network, review_batch(batch))
+        loss = classification_loss(logits, targets)
+        outputs = {"loss": loss, "probabilities": probabilities(logits), "targets": targets, "rows": rows}
+        return Measured(outputs, len(targets))
+
+
+def outputs_of_texts(network: nn.Module, batch: ReviewBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the outputs of a network, (texts, outputs), the targets and the rows, (texts,), of the texts of a batch.
+
+    The outputs of a text are the means of those of its windows, of which the network reads as many at a time as there
+    are texts.
+    """
+    counts = batch.num_windows
+    if not len(counts):
+        return network(*batch.inputs), batch.targets, batch.rows
+    parts = zip(*(each.split(len(counts)) for each in batch.inputs), strict=True)
+    windows = torch.cat([network(*part) for part in parts]).split(counts.tolist())
+    firsts = counts.cumsum(0) - counts
+    return torch.stack([each.mean(dim=0) for each in windows]), batch.targets[firsts], batch.rows[firsts]
 
 
 @torch.inference_mode()
 def logits_of(network: nn.Module, batches: Iterable[ReviewBatch]) -> Tensor:
     """Return the outputs of a network for the rows of some batches, ordered by the rows: (rows, outputs)."""
-    found = [(batch.rows, network(*batch.inputs)) for batch in batches]
-    rows, logits = (torch.cat(parts) for parts in zip(*found, strict=True))
+    found = [outputs_of_texts(network, batch) for batch in batches]
+    logits, _, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
     return logits[rows.argsort()]
 
 

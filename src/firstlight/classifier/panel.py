@@ -67,6 +67,7 @@ class ClassifierPanel(Panel):
         return {
             "tokenizers": [json.loads(run.tokenizer.to_json())],
             "truncation": run.truncation.name,
+            "long_texts": run.long_texts.name,
             "class_names": run.class_names,
             "are_stars": self._are_stars,
             "num_choices": run.choices.num_choices if run.choices is not None else 0,

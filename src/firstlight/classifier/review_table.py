@@ -58,7 +58,7 @@ class ReviewTable(EvaluationCallback):
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         if trainer.is_global_zero and trainer.state.fn is not TrainerFn.FITTING:
             data_of(trainer, self)
-            judged = (batch.rows, outputs["targets"], outputs["probabilities"].float())
+            judged = (outputs.get("rows", batch.rows), outputs["targets"], outputs["probabilities"].float())
             self._judged.append(tuple(each.cpu() for each in judged))
 
     def end_evaluation(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:

@@ -10,15 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.choices import listed
+from firstlight.choices import listed, member
 from firstlight.classifier.accuracy import Accuracy
-from firstlight.classifier.data import ReviewData, kept_places, table_of_texts, target_encoding_of
+from firstlight.classifier.data import ReviewData, table_of_texts, target_encoding_of
 from firstlight.classifier.module import Prediction, logits_of, predictions
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
 from firstlight.data.options import Truncation
-from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts
+from firstlight.data.row_options import LongTexts
+from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, kept_places
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
@@ -58,6 +59,7 @@ class ClassifierRun(PredictingRun):
         label_names: the labels of the training data, as text.
         target_encoding: the module that computes features of tokens, for a run with `data.target_encoding=true`;
             otherwise None.
+        long_texts: how texts longer than the context are read, as in training: cut, or in windows.
 
     >>> run = firstlight.load("latest")
     >>> run.predict("It broke after a week.").label
@@ -73,6 +75,7 @@ class ClassifierRun(PredictingRun):
         self.class_names: list[str] = self.metadata["class_names"]
         self.label_names: list[str] = self.metadata["label_names"]
         self.target_encoding = target_encoding_of(self.metadata, self.tokenizer.vocab_size, self.checkpoint)
+        self.long_texts = LongTexts[self.config["data"].get("long_texts", "cut")]
         num_choices = self.choices.num_choices if self.choices is not None else 0
         if bool(self.metadata.get("choices")) != bool(num_choices) or num_choices not in (0, len(self.class_names)):
             problem = f"{self.checkpoint}: data.choice_columns does not fit the network of the metadata"
@@ -81,37 +84,52 @@ class ClassifierRun(PredictingRun):
     def _facts(self) -> dict[str, str]:
         return {"classes": listed(self.class_names)}
 
-    def predict(self, text: Text | list[Text]) -> Any:
+    def predict(self, text: Text | list[Text], long_texts: LongTexts | str | None = None) -> Any:
         """Return the predicted class of one text, and the probability of every class; for a list of texts, a list.
 
         A run of pairs accepts a tuple of two texts, or one string with ||| between them. A run of multiple choice
-        accepts the same with a context and its answers; the label is the column of an answer. A text that is longer
-        than the context is cut as in training, with a warning. Raises TypeError for anything else.
+        accepts the same with a context and its answers; the label is the column of an answer. Raises TypeError for
+        anything else.
+
+        long_texts: "cut" cuts texts that are longer than the context, as in `data.truncation`, with a warning;
+        "windows" averages the outputs for windows of the whole text; None does what the training did.
 
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
         if isinstance(text, list):
-            return list(self.predict_many(text))
+            return list(self.predict_many(text, long_texts))
         is_pair = self.tokenizer.reads_pairs and isinstance(text, tuple)  # or a context with answers
         if not isinstance(text, str) and not is_pair:
             raise TypeError(f"predict accepts one text or a list of texts, not a {type(text).__name__}")
-        (prediction,) = self.predict_many([text])
+        (prediction,) = self.predict_many([text], long_texts)
         return prediction
 
-    def predict_many(self, texts: Iterable[Text]) -> Iterator[Prediction]:
+    def predict_many(self, texts: Iterable[Text], long_texts: LongTexts | str | None = None) -> Iterator[Prediction]:
         """Yield the prediction for each text or pair, in order. A few thousand texts are read at a time.
 
-        Texts that are longer than the context are cut as in training. A warning at the end reports their number.
+        A warning at the end reports the number of texts that were cut. long_texts: as in `predict`.
 
         >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
         """
         lengths: list[int] = []
+        reading = self.reading(long_texts)
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             ids = self.encode(chunk)
             lengths += longest(by_row(ids.lengths, self.choices)).tolist()
-            yield from predictions(probabilities(self.logits(ids)), self.class_names)
-        count_cuts(np.array(lengths), self.config["context_length"])
+            yield from predictions(probabilities(self.logits(ids, reading)), self.class_names)
+        if reading is LongTexts.cut:
+            count_cuts(np.array(lengths), self.config["context_length"])
+
+    def reading(self, long_texts: LongTexts | str | None) -> LongTexts:
+        """Return how texts longer than the context are read. None is that of the training. Raises UserError for pairs.
+
+        >>> run.reading(None).name
+        """
+        chosen = self.long_texts if long_texts is None else member(LongTexts, long_texts, "long_texts")
+        if chosen is LongTexts.windows and self.tokenizer.reads_pairs:
+            raise UserError("--long-texts windows requires a run of single texts; leave it out")
+        return chosen
 
     def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
         """Return the probabilities of the classes for some texts: (texts, classes), float32. Each row sums to 1.
@@ -127,12 +145,14 @@ class ClassifierRun(PredictingRun):
         """
         return encode_texts(self.tokenizer, texts, self.choices)
 
-    def logits(self, ids: RaggedIds) -> Tensor:
+    def logits(self, ids: RaggedIds, long_texts: LongTexts | str | None = None) -> Tensor:
         """Return the outputs of the network for some encoded texts: (texts, outputs). ids: as returned by `encode`.
+
+        long_texts: as in `predict`.
 
         >>> run.logits(run.encode(["It works.", "It broke."])).shape
         """
-        table, lookup = self._table(ids)
+        table, lookup = self._table(ids, self.reading(long_texts))
         lengths = longest(lookup.lengths)
         rows = EvaluationBatches(np.arange(len(lengths)), batch_size=ROWS_AT_ONCE, lengths=lengths)
         return logits_of(self.network, (table(lookup[chosen]) for chosen in rows))
@@ -165,10 +185,10 @@ class ClassifierRun(PredictingRun):
     def num_counted(self) -> int:
         return 0 if self.target_encoding is None else self.target_encoding.num_numbers
 
-    def _table(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
+    def _table(self, ids: RaggedIds, long_texts: LongTexts = LongTexts.cut) -> tuple[TokenTable, Rows]:
         """Return the table that cuts and pads encoded texts, and the data set of its rows."""
-        length = self.config["context_length"]
-        return table_of_texts(ids, self.tokenizer, length, self.truncation, self.target_encoding, self.choices)
+        reading = (self.config["context_length"], self.truncation)
+        return table_of_texts(ids, self.tokenizer, *reading, self.target_encoding, self.choices, long_texts)
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
         """Return the places of the tokens of one encoded text that the network reads: (kept,).
@@ -218,7 +238,9 @@ class ClassifierRun(PredictingRun):
         places = self.places(RaggedIds(ids.ids, np.array([0, len(ids.ids)])))  # (kept,)
         notes = []
         if len(word_of_token) > context_length:
-            notes.append(f"the text has {len(word_of_token)} tokens; the network reads {context_length} of them")
+            reads = "the prediction is the mean over windows of all of them, and this explains"
+            reads = "the network reads" if self.long_texts is LongTexts.cut else reads
+            notes.append(f"the text has {len(word_of_token)} tokens; {reads} {context_length} of them")
         chosen = ids.ids[places].astype(np.int64)
         if unknown := int((chosen == UNKNOWN_ID).sum()):
             notes.append(f"not in the vocabulary and read as [UNK]: {unknown} of {len(chosen)}")
@@ -234,11 +256,11 @@ class ClassifierRun(PredictingRun):
     def columns(self) -> list[str]:
         return ["label", *(f"probability_{name}" for name in self.class_names)]
 
-    def rows(self, texts: Iterable[Text]) -> Iterator[list[Any]]:
-        return ([each.label, *each.probabilities.values()] for each in self.predict_many(texts))
+    def rows(self, texts: Iterable[Text], long_texts: str | None = None) -> Iterator[list[Any]]:
+        return ([each.label, *each.probabilities.values()] for each in self.predict_many(texts, long_texts))
 
-    def show(self, texts: list[str]) -> None:
-        for text, prediction in zip(texts, self.predict_many(texts), strict=True):
+    def show(self, texts: list[str], long_texts: str | None = None) -> None:
+        for text, prediction in zip(texts, self.predict_many(texts, long_texts), strict=True):
             if not self.words(text):
                 note("the text has no word; this is the prediction for an empty text")
             shown, rest = list(prediction.probabilities.items()), ""
@@ -249,9 +271,10 @@ class ClassifierRun(PredictingRun):
 
     # --- evaluate ---
 
-    def measure(self, data: ReviewData, split: str) -> Measurement:
+    def measure(self, data: ReviewData, split: str, long_texts: str | None = None) -> Measurement:
         from firstlight.classifier import evaluation  # imports matplotlib
 
+        data.options.long_texts = self.reading(long_texts)
         return evaluation.measure(self, data, split)
 
     # --- explore ---

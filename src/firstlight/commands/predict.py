@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from rich.progress import track
 
@@ -28,7 +28,7 @@ from firstlight.terminal_text import note, say, shown
 if TYPE_CHECKING:
     from firstlight.kind.run import PredictingRun
 
-OF_SOME_KINDS = ("beam_size", "length_penalty")  # options that only some kinds have
+OF_SOME_KINDS = ("long_texts", "beam_size", "length_penalty")  # options that only some kinds have
 STANDARD_INPUT = Path("-")
 
 
@@ -50,6 +50,8 @@ class PredictOptions(RunOptions):
             of the context and of the answers.
         separator: The character between the columns of a CSV file; by default it is recognized in the header.
         encoding: The encoding of --input, such as cp1252.
+        long_texts: For a classifier: cut texts longer than the context, or average its outputs for windows of the whole
+            text; by default as in training.
         beam_size: For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy
             search.
         length_penalty: For a translator: the length penalty of the beam search, 1 by default; 0 prefers short
@@ -62,6 +64,7 @@ class PredictOptions(RunOptions):
     text_column: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
+    long_texts: Literal["cut", "windows"] | None = None
     beam_size: int | None = None
     length_penalty: float | None = None
 

@@ -1,8 +1,8 @@
 """Batches of rows as a function of the seed and the step, so that a killed run resumes with the same batches."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,8 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from firstlight.data.row_options import refuse_unknown_groups
 from firstlight.errors import UserError
-
-Given = TypeVar("Given")  # a text, or a pair of texts
+from firstlight.text.ragged import window_starts
 
 POOL_OF_BATCHES = 50  # the number of batches whose rows bucketing sorts by length
 
@@ -24,26 +23,32 @@ class RowBatch(NamedTuple):
     longest: int  # the length of the longest row in tokens, at least 1
     num_tokens: int  # the number of tokens of all rows together
     are_counted: bool = False  # whether to remove each row's own class from its counted features
-    draws: Tensor | None = None  # (batch,) int64, a random number for each row that decides which span of it is read
+    draws: Tensor | None = None  # (batch,) int64; modulo the tokens left out, it is the first token that is read
+    num_windows: Tensor | None = None  # (texts,) the number of windows of each text, whose row occurs for each of them
 
 
 class Rows(Dataset[RowBatch]):
     """Data set that turns an array of row numbers into a `RowBatch`, without work for each row."""
 
-    def __init__(self, lengths: np.ndarray, *, are_counted: bool = False) -> None:
+    def __init__(self, lengths: np.ndarray, *, are_counted: bool = False, window: int | None = None) -> None:
         """lengths: (rows,) the number of tokens of each row of the table, or (rows, choices) of each of its answers.
 
-        are_counted: as in `RowBatch`.
+        are_counted: as in `RowBatch`. window: the tokens of the windows in which longer rows are read, or None.
         """
-        self.lengths, self.are_counted = lengths, are_counted
+        self.lengths, self.are_counted, self.window = lengths, are_counted, window
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
         draws = None
         if rows.ndim == 2:  # of RandomSpans
             rows, draws = rows[:, 0], torch.from_numpy(rows[:, 1])
         lengths = self.lengths[rows]
+        num_windows = None
+        if self.window is not None and lengths.max(initial=0) > self.window:
+            counts, firsts = window_starts(lengths, self.window)
+            rows, lengths = np.repeat(rows, counts), np.repeat(lengths.clip(max=self.window), counts)
+            draws, num_windows = torch.from_numpy(firsts), torch.from_numpy(counts)
         sizes = (int(lengths.max(initial=1)), int(lengths.sum()))
-        return RowBatch(torch.from_numpy(rows), *sizes, self.are_counted, draws)
+        return RowBatch(torch.from_numpy(rows), *sizes, self.are_counted, draws, num_windows)
 
 
 class EndlessBatches(Sampler[np.ndarray]):
@@ -294,13 +299,6 @@ class PassLoader(TableLoader):
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Start the next iteration at the position of another loader."""
         self.taken, self._is_restored = state["taken"], True
-
-
-def several(texts: Sequence[Given]) -> Sequence[Given]:
-    """Return the texts. Raises TypeError for a single string, since each of its letters would be a text."""
-    if isinstance(texts, str):
-        raise TypeError("text_dataloader requires a list of texts; put the text into a list, as in [text]")
-    return texts
 
 
 def batches_per_epoch(num_batches: int, limit: int | float) -> int:

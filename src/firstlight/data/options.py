@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
 from firstlight.data.choice_rows import ChoiceRows
-from firstlight.data.row_options import FoldOptions, GroupOptions
+from firstlight.data.row_options import FoldOptions, RowOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions, tokenizer_options
 
@@ -217,7 +217,7 @@ class WholeTextOptions(TextOptions):
 
 
 @dataclass
-class ReviewOptions(WholeTextOptions, GroupOptions):
+class ReviewOptions(WholeTextOptions, RowOptions):
     """Options of labelled texts, such as reviews, for a classifier.
 
     Args:
@@ -276,7 +276,7 @@ class ReviewOptions(WholeTextOptions, GroupOptions):
             raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
         if not 0 < (shrinkage := self.target_encoding_shrinkage) < math.inf:
             raise ValueError(f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
-        self.check_groups()
+        self.check_rows(self.text_columns)
 
     @property
     def text_columns(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""Folds of cross-validation, and groups of rows, such as the sources of a mixture. Imports nothing heavy."""
+"""Folds of cross-validation, long texts, and groups of rows, such as their sources. Imports nothing heavy."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -50,11 +50,20 @@ class FoldOptions:
             raise ValueError(f"data.fold={self.fold} must be at least 0 and below data.folds={self.folds}")
 
 
+class LongTexts(Enum):
+    """The reading of a text longer than the context: the tokens that data.truncation keeps, or windows of all of it."""
+
+    cut = "cut"
+    windows = "windows"
+
+
 @dataclass(kw_only=True)
-class GroupOptions:
-    """Options of groups of rows.
+class RowOptions:
+    """Options of long texts and of groups of rows.
 
     Args:
+        long_texts: Reading of texts longer than context_length: cut (data.truncation), or windows over the whole text,
+            whose outputs are averaged. It applies to all but the training, for which data.random_span reads them.
         group_column: Column with the group of each row, such as its source, for the accuracy of each group in
             evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
         group_weights: Weight of the texts of a group in the training loss, as in 'data.group_weights={books:2}'; 1 for
@@ -64,13 +73,16 @@ class GroupOptions:
         finish_share: Share of the training steps for data.finish_on, between 0 and 1.
     """
 
+    long_texts: LongTexts = LongTexts.cut
     group_column: str | None = None
     group_weights: dict[str, float] | None = None
     finish_on: str | None = None
     finish_share: float = 0.2
 
-    def check_groups(self) -> None:
-        """Raise ValueError for a wrong pattern, for weights that are not above 0, and for a share out of range."""
+    def check_rows(self, text_columns: Sequence[str]) -> None:
+        """Raise ValueError for windows of several texts, a wrong pattern, and weights or a share out of range."""
+        if self.long_texts is LongTexts.windows and len(text_columns) > 1:
+            raise ValueError("data.long_texts=windows requires single texts; set it to cut, or name one column")
         if self.group_column is not None:
             column_and_pattern(self.group_column)
         for key in ("group_weights", "finish_on"):

@@ -10,13 +10,16 @@ from torch import Tensor
 
 from firstlight.data.batches import RowBatch
 from firstlight.data.choice_rows import ChoiceRows, by_row
-from firstlight.data.options import Truncation
+from firstlight.data.options import SHORTEST_PAIR, Truncation
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.data.windows import WindowBatch
+from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import PAD_ID
+from firstlight.text.tokenizers import DELIMITER_ID, PAD_ID, PAIR_MARKS, Tokenizer
 
 log = logging.getLogger(__name__)
+
+NUM_MARKS = len(PAIR_MARKS)  # [START] before the first text, [DELIMITER] between the texts, [EXTRACT] at the end
 
 
 def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
@@ -38,6 +41,7 @@ def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest
 
 
 NO_FEATURES = torch.empty(0)
+ONE_WINDOW_EACH = torch.empty(0, dtype=torch.int64)
 
 
 class ReviewBatch(NamedTuple):
@@ -52,6 +56,9 @@ class ReviewBatch(NamedTuple):
         num_tokens: The number of real tokens in the batch.
         features: Features of each token, (batch, length, features), float, as those of
             `ReviewData(target_encoding=True)`. An empty tensor if there are none.
+        num_windows: The number of windows of each text, (texts,), int, for an evaluation with
+            `ReviewData(long_texts="windows")`. The batch then has the windows in the place of their texts, one after
+            another, each with the target and the row of its text. An empty tensor if each text is read once.
 
     Example:
         >>> import torch
@@ -68,6 +75,7 @@ class ReviewBatch(NamedTuple):
     rows: Tensor
     num_tokens: int
     features: Tensor = NO_FEATURES
+    num_windows: Tensor = ONE_WINDOW_EACH
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -180,7 +188,7 @@ class TokenTable(torch.nn.Module):
         columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
         skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): the number of tokens to leave out
         shift = skipped * (columns >= self.head)  # (batch, length)
-        if batch.draws is not None:  # the first token of a random span
+        if batch.draws is not None:  # the first token of a span
             shift = batch.draws.reshape(-1, 1) % (skipped + 1)
         starts = self.starts[batch.rows].reshape(-1, 1) + shift
         lengths = lengths.clamp(max=self.context_length)
@@ -191,7 +199,8 @@ class TokenTable(torch.nn.Module):
         features = NO_FEATURES
         if self.target_encoding is not None:
             features = self.target_encoding(token_ids, targets if batch.are_counted else None)
-        return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features)
+        windows = ONE_WINDOW_EACH if batch.num_windows is None else batch.num_windows
+        return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features, windows)
 
 
 class StreamTable(torch.nn.Module):
@@ -247,3 +256,40 @@ def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
     if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
         return batch[0], batch[1]
     raise TypeError(f"a batch must be a {expected} or a pair of tensors, ids and targets, not {type(batch).__name__}")
+
+
+def fitted(ids: RaggedIds, tokenizer: Tokenizer, context_length: int, truncation: Truncation) -> RaggedIds:
+    """Return encoded texts of which the pairs fit the context. Single texts are returned unchanged.
+
+    Tokens are removed from the longer text of a pair until both fit. If both are longer than half of the context, each
+    keeps a half, and the first one an odd token. truncation: the tokens of a text that are kept.
+    """
+    if not tokenizer.reads_pairs or not len(ids) or int(ids.lengths.max()) <= context_length:
+        return ids
+    places = kept_places(ids, context_length, truncation)
+    starts = np.repeat(ids.offsets[:-1], places.lengths)
+    return RaggedIds(ids.ids[starts + places.ids], places.offsets)
+
+
+def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> RaggedIds:
+    """Return the places, counted from 0 in each row, of the tokens of pairs that are kept in the context.
+
+    ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT].
+    """
+    if context_length < SHORTEST_PAIR:
+        raise UserError(f"context_length={context_length} is too short for pairs of texts; use {SHORTEST_PAIR} or more")
+    rows = np.repeat(np.arange(len(ids)), ids.lengths)  # (tokens,), the row of each token
+    is_delimiter = ids.ids == DELIMITER_ID
+    assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"
+    delimiters = np.flatnonzero(is_delimiter) - ids.offsets[:-1]  # (rows,)
+    first, second = delimiters - 1, ids.lengths - delimiters - 2  # (rows,), the tokens of each text
+    budget = context_length - NUM_MARKS
+    keep_first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
+    keep_second = np.minimum(second, budget - keep_first)
+    places = np.arange(len(ids.ids)) - ids.offsets[rows]
+    is_kept = np.ones(len(ids.ids), dtype=bool)
+    for begins, lengths, kept in ((1, first, keep_first), (delimiters + 1, second, keep_second)):
+        cuts = begins + truncation.tokens_of_head(kept)  # (rows,), the first token that is left out
+        is_kept &= (places < cuts[rows]) | (places >= (cuts + lengths - kept)[rows])
+    offsets = np.concatenate([[0], np.cumsum(keep_first + keep_second + NUM_MARKS)])
+    return RaggedIds(places[is_kept], offsets)

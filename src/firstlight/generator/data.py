@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.data.arguments import takes
-from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
+from firstlight.data.arguments import several, takes
+from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source

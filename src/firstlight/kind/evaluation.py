@@ -30,6 +30,8 @@ class EvaluateOptions(RunOptions):
     Args:
         split: The split to evaluate: test by default, or validation without a test split. A single file that is given
             by --data.path is the test split; a generator reads all of it.
+        long_texts: For a classifier: cut texts longer than the context, or average its outputs for windows of the whole
+            text; by default as in training.
         context_length: For a generator: evaluate with shorter windows than in training.
         stride: For a generator: evaluate overlapping windows, each this many tokens after the one before. Only the last
             tokens of a window count, so more than context length - stride tokens precede each of them. By default
@@ -41,6 +43,7 @@ class EvaluateOptions(RunOptions):
 
     split: Literal["train", "validation", "test"] | None = None
     data: DataChanges = field(default_factory=DataChanges)
+    long_texts: Literal["cut", "windows"] | None = None
     context_length: int | None = None
     stride: int | None = None
     beam_size: int | None = None
@@ -50,6 +53,7 @@ class EvaluateOptions(RunOptions):
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."
 LONGEST_NAME = 60  # characters of the name of a data file in the name of a folder
 OF_SOME_KINDS = {  # options that apply to some kinds only, and their names in that of a folder
+    "long_texts": "",
     "context_length": "context",
     "stride": "stride",
     "beam_size": "beam",

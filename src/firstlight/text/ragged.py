@@ -74,3 +74,15 @@ class RaggedIds:
         """Return the ids of one text as a view, (length,). Raises IndexError if the text does not exist."""
         index = range(len(self))[index]  # -1 is the last text
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+
+def window_starts(lengths: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of windows of each text, (texts,), and the first token of each window, (windows,).
+
+    These are the fewest windows of `size` tokens that contain all tokens of a text. Their distances are equal. A text
+    of at most `size` tokens is one window. lengths: (texts,) in tokens.
+    """
+    room = (lengths - size).clip(min=0)
+    counts = 1 + -(-room // size)
+    numbers = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+    return counts, numbers * np.repeat(room, counts) // np.repeat((counts - 1).clip(min=1), counts)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from firstlight.data.arguments import takes
-from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
+from firstlight.data.arguments import several, takes
+from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS

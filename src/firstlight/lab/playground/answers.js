@@ -64,6 +64,9 @@ function barsOf(names, shares, chosen) {
 // The probabilities of the classes. One logit stands for two classes.
 const sharesOf = ({ data }) => softmax(tensor([Math.max(data.length, 2)], data.length > 1 ? data : Float32Array.of(0, data[0]))).data;
 
+// The mean outputs of the windows of a text.
+const meanOf = (outputs) => ({ data: outputs[0].data.map((_, i) => outputs.reduce((sum, { data }) => sum + data[i], 0) / outputs.length) });
+
 function logOdds({ data }, label) {
   if (data.length === 1) return label ? data[0] : -data[0];
   const largest = Math.max(...data), others = data.filter((_, i) => i !== label);
@@ -126,7 +129,7 @@ const ANSWERS = {
       const empty = "Type a review. The prediction changes as you type.";
       return notice(text.trim() ? "The text has no word that the network can read." : empty);
     }
-    const shares = sharesOf(network.run(read.ids)), label = names.includes(values.label) ? values.label : names[best(shares, 1)];
+    const shares = sharesOf(meanOf(read.windows.map((ids) => network.run(ids)))), label = names.includes(values.label) ? values.label : names[best(shares, 1)];
     const classes = html`${verdictOf(network, names, shares)}${barsOf(names, shares, label)}`;
     if (values.quick) return classes;
     const worth = await worthOfWords(network, read, names.indexOf(label), signal);

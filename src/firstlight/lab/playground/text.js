@@ -146,11 +146,21 @@ function readWords(network, tokenizer, text) {
   words.forEach((word, i) => tokenizer.idsOfWord(word).forEach((id) => wordOf.push(i) && ids.push(id)));
   const kept = tokenizer.readsPairs ? keptOfPair(ids, network) : keptOfText(ids, network);
   const chosen = kept.map((place) => ids[place]), unknown = chosen.filter((id) => id === UNKNOWN_ID).length, notes = [];
-  if (kept.length < ids.length) notes.push(`the text has ${ids.length} tokens; the network reads ${kept.length} of them`);
+  const most = network.options.context_length, isCut = network.long_texts !== "windows";
+  const reads = isCut ? "the network reads" : "the prediction is the mean over windows of all of them, and this explains";
+  if (kept.length < ids.length) notes.push(`the text has ${ids.length} tokens; ${reads} ${kept.length} of them`);
   if (unknown) notes.push(`not in the vocabulary and read as [UNK]: ${unknown} of ${chosen.length}`);
   const name = (id, place) => tokenizer.isOfWords && id === UNKNOWN_ID ? `[${words[wordOf[place]]}]` : nameOfPiece(tokenizer, id);
   const tokens = chosen.map((id, i) => name(id, kept[i]));
-  return read(chosen, { tokens, words, wordOf: kept.map((place) => wordOf[place]), notes });
+  const windows = isCut ? [Int32Array.from(chosen)] : windowsOf(ids, most);
+  return read(chosen, { tokens, words, wordOf: kept.map((place) => wordOf[place]), notes, windows });
+}
+
+// The fewest windows with `most` ids that contain all ids, at equal distances.
+function windowsOf(ids, most) {
+  const room = Math.max(0, ids.length - most), count = 1 + Math.ceil(room / most);
+  const firsts = Array.from({ length: count }, (_, i) => Math.floor((i * room) / Math.max(1, count - 1)));
+  return firsts.map((first) => Int32Array.from(ids.slice(first, first + most)));
 }
 
 // The readable name of a word or piece; the id after the last one is [MASK].
