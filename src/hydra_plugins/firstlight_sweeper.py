@@ -20,9 +20,9 @@ class ResumingSweeperConfig:
     """Options of a grid, or of a search if n_trials is set.
 
     params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler,
-    pruner: Optuna's, by `_target_`, or by the groups hydra/sweeper/sampler and hydra/sweeper/pruner; objectives: in
-    place of optimized_metric, several, such as [val/loss,parameters]; direction: minimize or maximize for each
-    objective, null: by its name.
+    pruner: Optuna's, by `_target_`, or by the groups hydra/sweeper/sampler and hydra/sweeper/pruner; seeds: of each
+    trial, whose result is the mean over them; objectives: in place of optimized_metric, several, such as
+    [val/loss,parameters]; direction: minimize or maximize for each objective, null: by its name.
     """
 
     defaults: list[Any] = field(default_factory=lambda: ["_self_", {"sampler": None}, {"pruner": None}])
@@ -30,6 +30,7 @@ class ResumingSweeperConfig:
     _recursive_: bool = False
     params: dict[str, str] = field(default_factory=dict)
     n_trials: int | None = None
+    seeds: int = 1
     sampler: Any = field(default_factory=lambda: {"_target_": None})
     pruner: Any = field(default_factory=lambda: {"_target_": None})
     objectives: list[str] = field(default_factory=list)

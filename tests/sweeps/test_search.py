@@ -187,7 +187,8 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
 
 def test_a_study_whose_lines_are_repeated_is_refused(tmp_path: Path) -> None:
     distributions = {"optimizer.lr": FloatDistribution(0.001, 0.1)}
-    space: Any = SimpleNamespace(folder=tmp_path, goals={"val/loss": "minimize"}, distributions=distributions)
+    goals = {"val/loss": "minimize"}
+    space: Any = SimpleNamespace(folder=tmp_path, goals=goals, distributions=distributions, seeds=[1])
 
     def opened() -> Study:
         return Study(space, lambda number: optuna.samplers.RandomSampler(seed=number), None)
@@ -312,16 +313,50 @@ def test_a_study_from_another_person_adds_nothing_to_the_command_line(values: di
         assert Study.values(found, 0) == values
 
 
-def test_a_pruned_trial_is_neither_failed_nor_ranked_and_does_not_run_again(scripts, tiny_training) -> None:
+def test_the_result_of_a_trial_is_the_mean_over_its_seeds_of_which_finished_ones_do_not_run_again(
+    scripts, tiny_training
+) -> None:
+    quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=1"]
+    quick += ["trainer.max_steps=2", "optimized_metric=val/loss", "seed=7"]
+    done = scripts.succeed("train", *quick, "hydra.sweeper.seeds=2")
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in said(done)
+    found = records(folder_of(scripts))
+    losses = {name: record["metrics"]["val/loss"] for name, record in found.items()}
+    assert {name: record["seed"] for name, record in found.items()} == {"trial-0000_seed-7": 7, "trial-0000_seed-8": 8}
+    assert found["trial-0000_seed-7"]["dropout"] == found["trial-0000_seed-8"]["dropout"]
+    (trial,) = study_in(scripts).trials
+    one, two = losses.values()
+    assert one != two
+    assert trial.user_attrs == {"seed=7": one, "seed=8": two}
+    assert trial.value == pytest.approx((one + two) / 2)
+    best = json.loads((folder_of(scripts) / "best.json").read_text())
+    assert (best["value"], best["seeds"]) == (trial.value, losses)
+
+    path = folder_of(scripts) / "study.journal"  # as if the process had been killed before the second seed
+    content = path.read_text()
+    path.write_text(content[: content.rindex(f'{{"op_code":{JournalOperation.SET_TRIAL_STATE_VALUES:d},')])
+    shutil.rmtree(folder_of(scripts) / "trial-0000_seed-8")
+    scripts.succeed("train", *quick, "hydra.sweeper.seeds=2")
+    again = records(folder_of(scripts))
+    assert again["trial-0000_seed-7"] == found["trial-0000_seed-7"]
+    assert again["trial-0000_seed-8"]["metrics"] == found["trial-0000_seed-8"]["metrics"]
+    refused = scripts.refuse("train", *quick)
+    assert "is a search with hydra.sweeper.seeds=[7, 8], and this command has no hydra.sweeper.seeds" in refused
+    assert "requires a single seed=" in scripts.refuse("train", *quick, "hydra.sweeper.seeds=2", "seed=1,2")
+
+
+def test_a_trial_that_is_pruned_at_its_first_seed_is_neither_failed_nor_ranked_and_does_not_run_again(
+    scripts, tiny_training
+) -> None:
     quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=1"]
     quick += ["trainer.max_steps=4", "trainer.val_check_interval=2", "trainer.check_val_every_n_epoch=null"]
     pruner = "hydra.sweeper.pruner._target_=optuna.pruners.ThresholdPruner"
-    quick += ["optimized_metric=val/loss", pruner, "+hydra.sweeper.pruner.upper=0"]
+    quick += ["optimized_metric=val/loss", pruner, "+hydra.sweeper.pruner.upper=0", "hydra.sweeper.seeds=2"]
     done = scripts.succeed("train", *quick)
     study = study_in(scripts)
     (trial,) = study.trials
     found = records(folder_of(scripts))
-    record = found["trial-0000"]
+    record = found["trial-0000_seed-1"]
     assert (record["status"], record["reason"]) == ("pruned", "pruned at step 2 by ThresholdPruner")
     assert (record["steps"], trial.state.name) == (2, "PRUNED")
     assert study.metric_names == ["val/loss"]

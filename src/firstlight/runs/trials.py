@@ -25,6 +25,7 @@ MEASURES = {  # numbers in every record, besides the metrics, and whether lower 
     "tokens_per_second": False,
 }
 OBJECTIVES, DIRECTION = "hydra.sweeper.objectives", "hydra.sweeper.direction"
+PRUNER = "hydra.sweeper.pruner._target_"
 MINIMIZE, MAXIMIZE = "minimize", "maximize"
 STUDY_FILE = "study.journal"  # in the folder of the sweep
 STUDY_NAME = "search"
@@ -75,8 +76,8 @@ def trial_folder(number: int) -> str:
 
 
 def number_of_trial(folder: str) -> int:
-    """Return the number of the trial that has a folder of this name."""
-    return int(folder.rpartition("-")[2])
+    """Return the number of the trial that has a folder of this name, such as `trial-0007` or `trial-0007_seed-2`."""
+    return int(folder.partition("_")[0].rpartition("-")[2])
 
 
 def storage_of(path: Path) -> Any:

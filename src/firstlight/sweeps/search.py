@@ -53,33 +53,42 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     if not is_new and study.has_left(n_trials):
         check_launcher(config)
 
-    def job_of(number: int) -> Job:
-        return checked([space.job(trial_folder(number), study.values(number))], sources)[0]
+    def jobs_of(number: int) -> list[Job]:
+        return checked(space.jobs(number, study.values(number)), sources)
 
-    jobs: dict[int, Job] = {}
+    jobs: dict[int, list[Job]] = {}
     failed = [trial.number for trial in study.trials(TrialState.FAIL)]
     for trial in study.trials():
         with suppress(UserError) if trial.number in failed else nullcontext():  # it may be one that cannot run
-            jobs[trial.number] = job_of(trial.number)
-    earlier = {space.folder / trial_folder(number): "it failed in an earlier call" for number in failed}
-    errors = ChainMap(runner.errors, earlier)
-    plan = plan_of(config, n_trials)
+            jobs[trial.number] = jobs_of(trial.number)[: 1 if trial.state is TrialState.PRUNED else None]
+    paths = [space.folder / name for number in failed for name in space.folders(number)]
+    errors = ChainMap(runner.errors, dict.fromkeys(paths, "it failed in an earlier call"))
+    num_seeds = len(space.seeds)
+    first = 1 if pruner else num_seeds  # so many seeds decide whether the others run
+    every = [job for each in jobs.values() for job in each]
+    plan = plan_of(config, n_trials * num_seeds)
     with (
         runner.alone(),
-        Progress(runner.folder, jobs.values(), n_trials, errors, plan=plan, quiet=config.quiet) as progress,
+        Progress(runner.folder, every, n_trials * num_seeds, errors, plan=plan, quiet=config.quiet) as progress,
     ):
-        for numbers in study.batches(n_trials, trials_at_a_time(config)):
+        for numbers in study.batches(n_trials, -(-trials_at_a_time(config) // first)):
             for number in [each for each in numbers if each not in jobs]:
                 try:
-                    jobs[number] = job_of(number)
+                    jobs[number] = jobs_of(number)
                 except UserError as error:  # the values contradict each other
-                    runner.errors[space.folder / trial_folder(number)] = str(error)
+                    runner.errors |= dict.fromkeys((space.folder / name for name in space.folders(number)), str(error))
                     log.error("%s cannot run: %s", trial_folder(number), error)  # noqa: TRY400  (a user's mistake)
+            every[:] = [job for each in jobs.values() for job in each]
             able = [jobs[number] for number in numbers if number in jobs]
-            runner.run([job for job in able if not job.has_ended], numbers[0])
+            runner.run([job for each in able for job in each[:first] if not job.has_ended], numbers[0])
+            for each in able:
+                del each[first if each[0].status != "finished" else num_seeds :]
+            every[:] = [job for each in jobs.values() for job in each]
+            runner.run([job for each in able for job in each[first:] if not job.has_ended], numbers[0])
             for number in numbers:
-                if number not in jobs or jobs[number].folder.path not in runner.not_started:
-                    study.tell(number, jobs.get(number))
+                if not runner.not_started.intersection(job.folder.path for job in jobs.get(number, [])):
+                    study.tell(number, jobs.get(number, []))
+            progress.total = len(every) + max(0, n_trials - len(jobs)) * num_seeds
             progress.say()
             if config.sweep.stop_at_first_failure and runner.errors:
                 break
@@ -87,7 +96,9 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     progress.show_results()
     if len(space.goals) > 1 and not config.quiet:
         say(f"The Pareto front of {' and '.join(space.goals)}: {len(study.best())} of {len(study.trials())} trials")
-    runner.complain(n_trials, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values")
+    runner.complain(
+        progress.total, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values"
+    )
 
 
 def trials_at_a_time(config: DictConfig) -> int:

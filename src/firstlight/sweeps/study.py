@@ -5,9 +5,10 @@ Imports Optuna, which is an extra.
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import optuna
@@ -21,6 +22,7 @@ from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.runs import trials
+from firstlight.runs.summary import SEED
 from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
@@ -49,18 +51,37 @@ class Space:
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
         self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
         self.folder = self.lowest.folder.path.parent
+        number, first = composer.config.hydra.sweeper.get("seeds", 1), self.lowest.config.seed
+        if number < 1 or (number > 1 and SEED in self.distributions):
+            raise UserError(f"hydra.sweeper.seeds={number} must be 1 or more, and requires a single seed=; change one")
+        self.seeds = range(first, first + number)
         objectives = trials.objectives_of(composer.config.hydra.sweeper)
         check_objectives(self.lowest.config, objectives)
         metric = str(self.lowest.config.optimized_metric)
+        if number > 1 and objectives:
+            raise UserError(f"hydra.sweeper.seeds={number} requires a single objective; remove {trials.OBJECTIVES}")
         self.goals = objectives or {metric: trials.MINIMIZE if self.lowest.is_minimized else trials.MAXIMIZE}
 
-    def job(self, subdir: str, values: Mapping[str, Any]) -> Job:
+    def folders(self, number: int) -> list[str]:
+        """Return the names of the folders of a trial, one for each seed."""
+        name = trials.trial_folder(number)
+        return [name] if len(self.seeds) == 1 else [f"{name}_seed-{seed}" for seed in self.seeds]
+
+    def jobs(self, number: int, values: Mapping[str, Any]) -> list[Job]:
+        """Return the jobs of a trial, one for each seed. The pruner sees the first one, which decides for all."""
+        if len(self.seeds) == 1:
+            return [self.job(trials.trial_folder(number), values)]
+        numbered = zip(self.folders(number), self.seeds, strict=True)
+        first, *others = [(name, {**values, SEED: seed}) for name, seed in numbered]
+        return [self.job(*first), *(self.job(*other, f"{trials.PRUNER}=null") for other in others)]
+
+    def job(self, subdir: str, values: Mapping[str, Any], *more: str) -> Job:
         """Return a job of some values, in a folder of the search. Raises UserError if it cannot run."""
         given = [f"{key}={value}" for key, value in values.items()]
         shown = [
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items()
         ]
-        return self._composer.job([*self.fixed, *given], shown, subdir)
+        return self._composer.job([*self.fixed, *given, *more], shown, subdir)
 
     def show(self, n_trials: int) -> None:
         """Print what dry_run=true shows of a search."""
@@ -178,29 +199,34 @@ class Study:
             self.study.sampler = sampler
         return self.study.ask(self.space.distributions).number
 
-    def tell(self, number: int, job: Job | None) -> None:
-        """Store the result of a trial. job: None if it could not run."""
-        status, record = (job.status, job.record()) if job else ("failed", {})
-        values = [trials.value_in(record, name) for name in self.space.goals] if status == "finished" else [None]
-        if status == "pruned":  # its value is that of its last validation, which it has stored itself
+    def tell(self, number: int, jobs: Sequence[Job]) -> None:
+        """Store the mean of a trial's jobs as its result, and the result of each. jobs: none if it could not run."""
+        finished = [job for job in jobs if job.status == "finished"]
+        found = [[trials.value_in(job.record(), name) for name in self.space.goals] for job in finished]
+        if any(job.status == "pruned" for job in jobs):  # its value is that of its last validation, which it has stored
             self.study.tell(number, state=TrialState.PRUNED)
-        elif None in values:
+        elif len(found) < len(self.space.seeds) or any(None in values for values in found):
             self.study.tell(number, state=TrialState.FAIL)
         else:
-            self.study.tell(number, values)
+            for job, values in zip(jobs, found, strict=True) if len(jobs) > 1 else ():
+                trial = optuna.Trial(self.study, self.trials()[number]._trial_id)
+                trial.set_user_attr(f"{SEED}={job.config.seed}", values[0])
+            self.study.tell(number, [fmean(values) for values in zip(*found, strict=True)])
 
     def best(self) -> list[FrozenTrial]:
         """Return the best trials, those on the Pareto front of several objectives, by the first objective."""
         is_falling = next(iter(self.space.goals.values())) == trials.MINIMIZE
         return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
 
-    def write_best(self, jobs: Mapping[int, Job]) -> None:
+    def write_best(self, jobs: Mapping[int, Sequence[Job]]) -> None:
         """Write the best trial as JSON, or those on the Pareto front of several objectives."""
         best, names = self.best(), [*self.space.goals]
         if not best:
             return
-        runs = [{"values": trial.params, "run": str(jobs[trial.number].folder.path)} for trial in best]
+        runs = [{"values": trial.params, "run": str(jobs[trial.number][0].folder.path)} for trial in best]
         content: dict[str, Any] = {"metric": names[0], "value": best[0].values[0], **runs[0]}
+        if len(self.space.seeds) > 1:
+            content["seeds"] = {job.folder.path.name: job.record()["metrics"][names[0]] for job in jobs[best[0].number]}
         if len(names) > 1:
             values = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
             content = {"objectives": self.space.goals, "front": [a | b for a, b in zip(values, runs, strict=True)]}
@@ -214,6 +240,8 @@ def settings(space: Space) -> dict[str, str]:
         goals = {"optimized_metric": names[0], "optimized_mode": directions[0][:3]}
     else:
         goals = {trials.OBJECTIVES: f"[{','.join(names)}]", trials.DIRECTION: f"[{','.join(directions)}]"}
+    if len(space.seeds) > 1:
+        goals["hydra.sweeper.seeds"] = str([*space.seeds])
     return goals | {key: str(each) for key, each in space.distributions.items()}
 
 
