@@ -125,12 +125,14 @@ def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: 
     [
         (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write epochs=3"),
         (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
+        (["-m", "folds=1"], "folds=1: must be a whole number of at least 2; write folds=5"),
+        (["-m", "folds=few"], "folds=few: must be a whole number of at least 2; write folds=5"),
         (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
         (["--cfg", "jobs"], "argument --cfg/-c: invalid choice: 'jobs'"),
         (["--experimental-rerun", "x.pickle"], "--experimental-rerun x.pickle: a pickle is not read"),
     ],
 )
-def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message: str) -> None:
+def test_arguments_that_hydra_cannot_read_are_answered_with_what_to_write(typed: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         parsed(typed)
     assert str(error.value).startswith(message)
@@ -146,6 +148,7 @@ def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message
         ("task=stars --cfg job seed=3", "--cfg job task=stars seed=3"),
         ("task=stars --config-dir there -m", "--config-dir there -m task=stars"),
         ("~logger --config-dir=x +a.b=1", "--config-dir=x ~logger +a.b=1"),
+        ("-m folds=3 seed=1,2", "-m data.folds=3 data.fold=0,1,2 seed=1,2"),
         ("data.path=~/x.csv", f"data.path={Path.home()}/x.csv"),
     ],
 )

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -279,6 +280,19 @@ def test_texts_without_a_word_are_a_mistake_of_the_data(scripts: Scripts) -> Non
     (scripts.folder / "mine.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
     error = scripts.refuse("baseline", "--task", "reviews", "--data.path", "mine.csv")
     assert "the training texts have no words; check --data.text-column" in error
+
+
+def test_finished_folds_are_not_measured_again_and_all_are_pooled(scripts: Scripts) -> None:
+    lines = [json.dumps({"text": f"{'good' if n % 2 else 'bad'} film {n}", "label": n % 2}) for n in range(60)]
+    (scripts.folder / "own.jsonl").write_text("\n".join(lines))
+    options = ("--task", "reviews", "--data.path", "own.jsonl")
+    scripts.succeed("baseline", *options, "--data.folds", "3", "--data.fold", "1")
+    shown = scripts.succeed("baseline", *options, "--folds", "3").stdout
+    assert shown.count("is finished: ") == 1
+    assert "Fold 1 is finished: logs/reviews/baseline/" in shown
+    assert re.search(r"tfidf *│ *60 *│ *3 *│ *– *│ *100.00 ± 0.00%", shown)
+    assert len(list((scripts.folder / "logs" / "reviews" / "baseline").iterdir())) == 3
+    assert "--folds 1 must be at least 2" in scripts.refuse("baseline", *options, "--folds", "1")
 
 
 def test_an_interrupted_baseline_says_so(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:

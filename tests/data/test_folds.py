@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from firstlight.data import ReviewData
-from firstlight.data.store import SPLITS, folds_of
+from firstlight.data.store import SPLITS, folds_of, folds_of_groups
 from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData
 from firstlight.kind.data_changes import DataChanges, changed_options
@@ -78,6 +78,32 @@ def test_only_the_seed_of_the_folds_changes_them(folder):
 def test_the_numbers_of_the_classes_do_not_change_the_folds(folder):
     usual = splits(reviews(folder, folds=5, fold=1))
     assert splits(reviews(folder, folds=5, fold=1, class_names=["2", "0", "1"])) == usual
+
+
+def test_no_group_is_in_two_folds_and_every_row_is_tested_once(tmp_path, caplog):
+    random = np.random.default_rng(5)
+    lines = [{"text": f"text {n}", "label": n % 2, "by": f"{random.integers(23)}_{n}"} for n in range(211)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = {"group_column": "by:^(.+)_", "tokenizer": {"kind": "word", "min_document_frequency": 1}}
+    found = [reviews(tmp_path / "texts.jsonl", folds=5, fold=fold, **options) for fold in range(5)]
+    assert sorted(row for each in found for row in each.rows("test").tolist()) == list(range(211))
+    for each in found:
+        others = np.concatenate([each.rows("train"), each.rows("validation")])
+        assert set(each.groups(each.rows("test"))).isdisjoint(each.groups(others))
+        assert 30 <= len(each.rows("test")) <= 60
+        assert each.targets[each.rows("test")].mean() == pytest.approx(0.5, abs=0.1)
+    assert not caplog.records
+    undivided = reviews(tmp_path / "texts.jsonl", folds=5, **options | {"group_column": None})
+    assert splits(undivided) != splits(found[0])
+    with pytest.raises(UserError, match=r"data.folds=24 must be at most the number of groups of data.group_column, 23"):
+        reviews(tmp_path / "texts.jsonl", folds=24, **options)
+
+
+def test_folds_of_unequal_groups_are_told(caplog):
+    groups = np.repeat(["a", "b", "c"], [70, 20, 10])
+    folds = folds_of_groups(np.arange(100) % 2, groups, 3, seed=0)
+    assert sorted(np.bincount(folds).tolist()) == [10, 20, 70]
+    assert "The folds have 10 to 70 rows, because no group is divided" in caplog.text
 
 
 def test_names_and_pairs_are_divided_too(tmp_path):

@@ -1,7 +1,7 @@
 """`baseline`: the metrics of a model that counts words or n-grams on the data of a task."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -67,6 +67,8 @@ class BaselineOptions:
         task: The task whose data is used.
         method: For labelled texts: tfidf, or nb-svm, a regression of words, pairs, triples and characters, weighted by
             naive Bayes, which takes longer and is often better (Wang and Manning 2012).
+        folds: Cross-validation: the number of parts of the rows, each of which is the test split once. Finished parts
+            are not measured again.
         max_words: For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs.
         group_prior: For labelled texts: weight each text by 1 / P(class | group); requires --data.group-column.
         log_dir: The folder for the results, below <task>/baseline/.
@@ -76,6 +78,7 @@ class BaselineOptions:
     task: str
     data: TaskData = field(default_factory=TaskData)
     method: Literal["tfidf", "nb-svm"] = "tfidf"
+    folds: int | None = None
     max_words: int | None = None
     group_prior: bool = False
     other: OtherTexts = field(default_factory=OtherTexts)
@@ -85,7 +88,45 @@ class BaselineOptions:
 
 def main() -> None:
     """Parse the command line and measure."""
-    measure_baseline(parse(BaselineOptions, "baseline"))
+    options = parse(BaselineOptions, "baseline")
+    if options.folds is None:
+        measure_baseline(options)
+    else:
+        measure_folds(options, options.folds)
+
+
+def measure_folds(options: BaselineOptions, folds: int) -> None:
+    """Measure each fold that is not finished, and print the pooled result. Raises UserError."""
+    if folds < 2 or options.data.folds is not None or options.data.fold is not None:
+        raise UserError(f"--folds {folds} must be at least 2, without --data.folds and --data.fold; change it")
+    paths = []
+    for fold in range(folds):
+        each = replace(options, folds=None, data=replace(options.data, folds=folds, fold=fold))
+        if found := finished(each):
+            say(f"Fold {fold} is finished: {as_typed(found)}")
+        paths.append(found or measure_baseline(each))
+    from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, gather
+    from firstlight.lab.reports.folds import cross_validation  # imports SciPy
+
+    folder = paths[0].parent
+    runs = [run for run in gather(folder) if folder / run.folder in paths]
+    cross_validation(runs, SavedPredictions(folder, "test"), direction_of(runs)).show()
+
+
+def finished(options: BaselineOptions) -> Path | None:
+    """Return the folder of the newest finished baseline with the same options, code and data; None without one."""
+    from hydra.utils import instantiate
+
+    from firstlight.runs.record import hash_of_code
+
+    config, _ = compose(options)
+    same = {"status": "finished", "overrides": overrides_of(options), "code": hash_of_code(config)}
+    fingerprint = instantiate(config.data, _convert_="object").source.fingerprint
+    for file in sorted(Path(config.paths.output_dir).parent.glob("*/metrics.json"), reverse=True):
+        record = RunFolder(file.parent).read()
+        if same.items() <= record.items() and record["data"]["fingerprint"] == fingerprint:
+            return file.parent
+    return None
 
 
 def measure_baseline(options: BaselineOptions) -> Path:

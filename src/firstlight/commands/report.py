@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +16,7 @@ from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
-from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs, has_folds
 from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
@@ -39,6 +39,7 @@ class ReportOptions:
 
     Args:
         folder: The folder of the runs, such as logs, or the folder of one sweep.
+        more_folders: Folders of more runs, such as logs/movies/baseline. The files are written into the first folder.
         group_by: The keys in which groups differ, such as `model dropout`. Tasks are always separate. Default: every
             key but the seed, so that a group is one setting with several seeds.
         open: Open report.html in the browser.
@@ -59,6 +60,7 @@ class ReportOptions:
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
+    more_folders: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
     group_by: list[str] | None = None
     open: bool = False
     baseline: list[str] | None = None
@@ -83,7 +85,7 @@ def main() -> None:
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    refuse_others(options, "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves")
+    refuse_others(options, "compare", "more_folders", "group_by", "baseline", "scaling", "hold_out", "learning_curves")
     page, predictions = compare_runs(runs, options.folder, options.metric)
     say_problems(predictions)
     return page
@@ -101,7 +103,7 @@ def decide(options: ReportOptions, names: tuple[str, str]) -> None:
     refuse_others(
         options, "decide", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "open"
     )
-    runs, load = found_runs(options.folder), SavedPredictions(options.folder)
+    runs, load = found_runs(options.folder, *options.more_folders), SavedPredictions(options.folder)
     refuse_unknown_metric(options.metric, runs)
     found = boards(runs, direction_of(runs), options.metric)
     groups = [group for board in found for group in board.groups if group.counted]
@@ -135,21 +137,26 @@ def report(options: ReportOptions) -> Path:
     held_out = options.hold_out or []
     if held_out and not options.scaling:
         raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
-    runs = found_runs(options.folder)
+    runs = found_runs(options.folder, *options.more_folders)
     refuse_unknown_metric(options.metric, runs)
     refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
     falls = direction_of(runs)
     found = boards(runs, falls, options.metric, options.group_by or None)
     references = references_of(options.baseline, found)
-    law = None
+    sections = []
     if options.scaling:
         fit = scaling(runs, options.metric, lambda run: has_values(run, held_out), " ".join(held_out))
-        law = section_of(fit, options.folder)
-    load = SavedPredictions(options.folder)
+        sections.append(section_of(fit, options.folder))
+    load, of_tests = SavedPredictions(options.folder), SavedPredictions(options.folder, "test")
     if options.learning_curves:
-        if law:
+        if sections:
             raise UserError("--learning-curves does not apply to --scaling; leave one of them out")
-        law = learning_curves(runs, options.metric, falls, load, options.folder)
+        sections.append(learning_curves(runs, options.metric, falls, load, options.folder))
+    is_table_shown = not sections
+    if has_folds(runs):
+        from firstlight.lab.reports.folds import cross_validation  # imports NumPy
+
+        sections.append(cross_validation(runs, of_tests, falls, options.metric))
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
     left = list(not_counted(found, runs))
@@ -161,22 +168,21 @@ def report(options: ReportOptions) -> Path:
     in_order = sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
     title, notes = heading(options, runs, in_order, len(left))
     contents = {
-        "report.html": page(title, notes, in_order, runs, falls, load, law.html() if law else ""),
-        "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{law.markdown()}" if law else ""),
+        "report.html": page(title, notes, in_order, runs, falls, load, "\n".join(each.html() for each in sections)),
+        "report.md": "\n".join([text.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]),
         "report.csv": runs_table(found, runs).csv(),
     }
-    say_problems(load)
+    for each in (load, of_tests):
+        say_problems(each)
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
-    if law:
-        law.show()
-    else:
-        show(in_order)
+    for section in sections:
+        section.show()
+    if is_table_shown:
+        show([board for board in in_order if not has_folds(board.runs)])
     if any(run.is_sample for run in runs):
         say(SAMPLE_NOTE)
-    for image in law.images if law else ():
-        say(f"The figure is {image}")
     say(f"The report is {options.folder / 'report.html'}")
     return options.folder / "report.html"
 
@@ -201,8 +207,8 @@ def say_problems(predictions: SavedPredictions) -> None:
         say(f"not compared by texts: {predictions.folder / run}: {problem}", to=sys.stderr)
     if predictions.missing:
         note(
-            f"runs without predictions/validation.npz, whose texts are not compared: {predictions.missing}. For a "
-            "classifier, `evaluate RUN --split validation` computes it"
+            f"runs without predictions/{predictions.split}.npz, whose texts are not compared: {predictions.missing}. "
+            f"For a classifier, `evaluate RUN --split {predictions.split}` computes it"
         )
 
 

@@ -113,7 +113,7 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     for option, remedy in UNUSED.items():
         if getattr(asked, option):
             raise UserError(f"--{option.replace('_', '-')} {getattr(asked, option)}: {remedy}")
-    return asked, options, list(map(_accepted, asked.overrides))
+    return asked, options, [each for override in asked.overrides for each in _accepted(override)]
 
 
 def _refuse(option: str, following: Sequence[str]) -> NoReturn:
@@ -132,15 +132,20 @@ def _refuse(option: str, following: Sequence[str]) -> NoReturn:
     raise UserError(f"{option}: train takes key=value, without dashes; {remedy}")
 
 
-def _accepted(argument: str) -> str:
+def _accepted(argument: str) -> list[str]:
+    """Return an override as Hydra accepts it; `folds=5` as the overrides of all folds. Raises UserError."""
     key, is_given, value = argument.partition("=")
+    if key == "folds":
+        if not (value.isdecimal() and int(value) >= 2):
+            raise UserError(f"{argument}: must be a whole number of at least 2; write folds=5")
+        return [f"data.folds={value}", f"data.fold={','.join(map(str, range(int(value))))}"]
     if key == SWEPT:
         value = ",".join(map(_as_list, re.findall(r"\[[^\]]*\]|[^,]+", value)))
     elif key in LISTS:
         value = _as_list(value)
     if value.startswith("~/"):  # bash leaves it there, and Hydra cannot read it
         value = f"{Path.home()}/{value[2:]}"
-    return f"{key}{is_given}{value}"
+    return [f"{key}{is_given}{value}"]
 
 
 def _as_list(value: str) -> str:

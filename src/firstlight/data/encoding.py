@@ -12,6 +12,7 @@ from firstlight.data import store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
+from firstlight.data.row_options import groups_of
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, overlaps, take_fold
 from firstlight.errors import UserError
@@ -145,7 +146,10 @@ def _encode(
             raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
         names, meanings = _read_labels(first_lines, source, labelled, label_names)
         read = np.array([meanings[label] for label in labels])
-    carve_out(split_array, read, options)
+    groups = None
+    if options.folds is not None and (column := getattr(options, "group_column", None)) is not None:
+        groups = np.array(groups_of(source, column, range(len(splits))))
+    carve_out(split_array, read, options, groups)
     sentence = overlaps(texts, split_array, remove=options.deduplicate)
     if tokenizer is None:
         rows = np.flatnonzero(split_array == 0)
@@ -210,13 +214,15 @@ def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
     return tokenizer
 
 
-def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions) -> None:
+def carve_out(
+    splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions, groups: NDArray[Any] | None = None
+) -> None:
     """Move a share of every class from the training rows to a missing validation or test split, in place.
 
-    With `options.folds`, the test split is a fold.
+    With `options.folds`, the test split is a fold. groups: the names of the groups that folds do not divide.
     """
     if options.folds is not None:
-        take_fold(splits, labels, options)
+        take_fold(splits, labels, options, groups)
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")
     fractions = {"test": options.test_fraction, "validation": options.validation_fraction}

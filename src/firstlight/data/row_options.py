@@ -25,7 +25,7 @@ class FoldOptions:
 
     Args:
         folds: Number of parts of cross-validation, of which data.fold is the test split of this run; null: no
-            cross-validation. Each part has the same share of every class.
+            cross-validation. Each part has the same share of every class. With data.group_column, no group is divided.
         fold: Number of the part that is the test split, from 0.
         fold_rows: Rows that are divided: train keeps the validation split and leaves out the test split of the data,
             and all also divides these two.

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -16,6 +17,8 @@ from firstlight.data.options import DataOptions
 from firstlight.data.row_options import FoldRows
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Text
+
+log = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 NAMES = ("training", "validation", "test")  # of the splits, in messages
@@ -55,6 +58,7 @@ def stored(
     """
     if options.folds is not None:
         depends_on["folds"] = [options.folds, options.fold, options.fold_rows.value, options.fold_seed]
+        depends_on["folds"] += [groups] if (groups := getattr(options, "group_column", None)) else []
     depends_on |= {
         "source": [source.fingerprint, *source.layout],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
@@ -90,10 +94,37 @@ def folds_of(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int
     return found
 
 
-def take_fold(splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions) -> None:
-    """Make one fold the test split, in place. Raises UserError if there are fewer rows than folds.
+def folds_of_groups(labels: NDArray[np.int64], groups: NDArray[Any], folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the number of the fold of each row, (rows,). The rows of a group are in the same fold.
 
-    splits: (rows,) indices into SPLITS; labels: (rows,) the class of each row.
+    The folds have similar shares of every class and similar sizes, as far as the groups allow it. labels, groups:
+    (rows,) the class and the group of each row. Raises UserError if there are fewer groups than folds.
+    """
+    if (count := len(np.unique(groups))) < folds:
+        raise UserError(f"data.folds={folds} must be at most the number of groups of data.group_column, {count}")
+    from sklearn.model_selection import StratifiedGroupKFold  # takes half a second
+
+    found = np.empty(len(labels), np.int64)
+    if np.unique(labels, return_counts=True)[1].max() < folds:
+        labels = np.zeros_like(labels)  # the classes are too small to be divided
+    divided = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    for fold, (_, rows) in enumerate(divided.split(labels, labels, groups)):
+        found[rows] = fold
+    sizes = np.bincount(found, minlength=folds)
+    if sizes.min() == 0:
+        raise UserError(f"data.folds={folds}: the {count} groups are too unequal for so many folds; lower it")
+    if sizes.max() > 2 * sizes.min():
+        log.warning("The folds have %s to %s rows, because no group is divided", f"{sizes.min():,}", f"{sizes.max():,}")
+    return found
+
+
+def take_fold(
+    splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions, groups: NDArray[Any] | None = None
+) -> None:
+    """Make one fold the test split, in place. Raises UserError if there are fewer rows or groups than folds.
+
+    splits: (rows,) indices into SPLITS; labels: (rows,) the class of each row. groups: (rows,) the names of the groups
+    that are not divided; None without groups.
     """
     assert options.folds is not None
     train, test = SPLITS.index("train"), SPLITS.index("test")
@@ -103,7 +134,11 @@ def take_fold(splits: NDArray[np.int64], labels: NDArray[np.int64], options: Dat
     rows = np.flatnonzero(splits == train)
     if len(rows) < options.folds:
         raise UserError(f"data.folds={options.folds} must be at most the number of rows, {len(rows)}")
-    splits[rows[folds_of(labels[rows], options.folds, options.fold_seed) == options.fold]] = test
+    if groups is None:
+        found = folds_of(labels[rows], options.folds, options.fold_seed)
+    else:
+        found = folds_of_groups(labels[rows], groups[rows], options.folds, options.fold_seed)
+    splits[rows[found == options.fold]] = test
 
 
 def key_of(depends_on: dict[str, Any]) -> str:

@@ -66,8 +66,7 @@ class Predictions:
 
 
 FOLDER = "predictions"  # in a run's folder
-VALIDATION = f"{FOLDER}/validation.npz"
-EVALUATED = "evaluate/validation/predictions.npz"  # the same from `evaluate --split validation` of a classifier
+PLACES = (f"{FOLDER}/{{}}.npz", "evaluate/{}/predictions.npz")  # by the split: of a training, of `evaluate --split`
 MOST_BYTES = 2**28  # of the arrays of a file
 DAMAGES = (  # what zipfile and NumPy raise for files that are not such archives
     *(OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, OverflowError, MemoryError, RuntimeError),

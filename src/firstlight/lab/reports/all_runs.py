@@ -33,9 +33,10 @@ PARTS_OF_A_RUN = {  # folders without runs
 }
 SEEDS = ("seed", "data.seed")
 PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
+FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed")
 SPLIT = (  # what decides which texts are validated
     *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
-    *("data.folds", "data.fold", "data.fold_rows", "data.fold_seed"),
+    *FOLDS,
     *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
 )
 MOST_SETTINGS = 2_000
@@ -50,10 +51,16 @@ LIMITS = {  # options that leave out a part of the data, and the texts of their 
 }
 
 
-def found_runs(folder: Path) -> list[Run]:
-    """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
-    existing_run_folders(folder)
-    return gather(folder)
+def found_runs(folder: Path, *others: Path) -> list[Run]:
+    """Return the runs below a folder and below others. Raises UserError if one of them is missing or has no runs."""
+    for each in (folder, *others):
+        existing_run_folders(each)
+    return gather(folder, *others)
+
+
+def has_folds(runs: Sequence[Run]) -> bool:
+    """Return whether some counted runs are parts of a cross-validation."""
+    return any(run.is_counted and run.split.get("data.folds") for run in runs)
 
 
 def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
@@ -70,11 +77,18 @@ def existing_run_folders(folder: Path) -> list[Path]:
     return found
 
 
-def gather(folder: Path) -> list[Run]:
-    """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
-    folders = sorted(run_folders(folder))
+def gather(folder: Path, *others: Path) -> list[Run]:
+    """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names.
+
+    others: more folders, whose runs are named by their paths from the first folder.
+    """
+    names = {path: path.relative_to(folder).as_posix() for path in sorted(run_folders(folder))}
+    known, start = {path.resolve() for path in names}, folder.resolve()
+    for path in sorted({path.resolve() for other in others for path in run_folders(other)} - known):
+        names[path] = Path(os.path.relpath(path, start)).as_posix()
+    folders = list(names)
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
-    runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
+    runs = [read_run(RunFolder(path), name, most) for path, name in names.items()]
     return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
 
 
@@ -94,11 +108,8 @@ def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
     A setting that differs without having been typed, such as one of an experiment file that was edited, is a key too.
     Keys that only other runs of a task have typed get their values from the configuration.
     """
-    configured = {
-        place: Configuration(folder / run.folder)
-        for place, run in enumerate(runs)
-        if run.task is not None and not run.is_baseline
-    }
+    every = {place: Configuration(folder / run.folder) for place, run in enumerate(runs) if run.task is not None}
+    configured = {place: config for place, config in every.items() if not runs[place].is_baseline}
     keys = [dict(run.keys) for run in runs]
     for key, places in _untyped(runs, configured):
         for place in places:
@@ -107,10 +118,13 @@ def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
     for run, own in zip(runs, keys, strict=True):
         known.setdefault(run.task, set()).update(own)
     filled = list(runs)
-    for place, config in configured.items():
+    for place, config in every.items():
         run, own = runs[place], keys[place]
-        own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
         split = {key: config.settings[key] for key in SPLIT if key in config.settings}
+        if run.is_baseline:
+            filled[place] = replace(run, split={key: value for key, value in split.items() if key in FOLDS})
+            continue
+        own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
         filled[place] = replace(run, keys=own, apart=config.apart, split=split)
     return filled
 
@@ -131,13 +145,13 @@ def _untyped(runs: Sequence[Run], configured: "dict[int, Configuration]") -> Ite
 
 
 class SavedPredictions:
-    """A function that returns the saved predictions of a run; None if it has none, or damaged ones.
+    """A function that returns the saved predictions of a run for a split; None if it has none, or damaged ones.
 
     missing: the number of runs without them. damaged: the damage of the others, by the folder of the run.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, split: str = "validation") -> None:
+        self.folder, self.split = folder, split
         self.missing = 0
         self.damaged: dict[str, str] = {}
         self._known: dict[str, Predictions | None] = {}
@@ -148,12 +162,11 @@ class SavedPredictions:
         return self._known[run.folder]
 
     def _read(self, run: Run) -> "Predictions | None":
-        from firstlight.runs.predictions import EVALUATED, VALIDATION, UnreadablePredictions, read_predictions
+        from firstlight.runs.predictions import PLACES, UnreadablePredictions, read_predictions
 
         try:
-            found = read_predictions(self.folder / run.folder / VALIDATION)
-            if found is None:
-                found = read_predictions(self.folder / run.folder / EVALUATED)
+            paths = (self.folder / run.folder / place.format(self.split) for place in PLACES)
+            found = next((read for path in paths if (read := read_predictions(path)) is not None), None)
         except UnreadablePredictions as error:
             self.damaged[run.folder] = str(error)
             return None

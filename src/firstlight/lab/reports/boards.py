@@ -147,7 +147,10 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     for run in runs:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
         size, training = run.sizes.get("validation"), run.sizes.get("train", largest)
-        others = [f"{key}={shown(value)}" for key, value in run.split.items() if value != usual.get(key, value)]
+        own = {"data.fold"} if run.split.get("data.folds") else {}  # each fold is named
+        others = [
+            f"{key}={shown(value)}" for key, value in run.split.items() if value != usual.get(key, value) or key in own
+        ]
         if run.fingerprint not in (usual_data, None):
             name = names.get(run.fingerprint, "")
             is_alone = name and list(names.values()).count(name) == 1

@@ -98,38 +98,45 @@ def paired_bootstrap(
     weights: ArrayLike | None = None,
     *,
     block: int = 1,
+    strata: ArrayLike | None = None,
     draws: int = DRAWS,
 ) -> Difference:
     """Return the difference of two mean losses on the same texts, with its bootstrap interval (Koehn 2004).
 
     first, second: (units,) the mean loss of each sentence, review or window. weights: (units,) the number of predicted
     tokens of each unit; None: all equal. block: the number of consecutive units that are drawn together, because
-    neighboring windows of one text are correlated (Künsch 1989).
+    neighboring windows of one text are correlated (Künsch 1989). strata: (units,) the number of the part, such as a
+    fold, of each unit; the units of a part are consecutive, and each sample has as many blocks of every part.
 
     The difference is Σ w (first − second) / Σ w. The interval has the percentiles of its values over `draws` samples of
     blocks with replacement. p is the share of samples that are at least as far from the difference as 0 is.
     """
     one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     weight = np.ones_like(one) if weights is None else np.asarray(weights, dtype=float)
-    starts = np.arange(0, len(one), block)
+    inner = np.flatnonzero(np.diff(np.zeros_like(one) if strata is None else np.asarray(strata))) + 1
+    ends, generator = [0, *inner.tolist(), len(one)], np.random.default_rng(0)
+    parts = [np.arange(start, end, block) for start, end in pairwise(ends)]
+    starts = np.concatenate(parts)
     sums, sizes = np.add.reduceat(weight * (one - two), starts), np.add.reduceat(weight, starts)
     value = float(sums.sum() / sizes.sum())
-    sampled = _resampled(sums, sizes, draws, np.random.default_rng(0))
-    low, high = np.quantile(sampled, LIMITS)
-    if len(starts) == 1:
+    if len(starts) == len(parts):
         return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
+    places = np.split(np.arange(len(starts)), np.cumsum([len(part) for part in parts])[:-1])
+    drawn = np.sum([_resampled(sums[place], sizes[place], draws, generator) for place in places], axis=0)
+    sampled = drawn[0] / drawn[1]
+    low, high = np.quantile(sampled, LIMITS)
     as_far = int((np.abs(sampled - value) >= abs(value)).sum())
     return Difference(Estimate(value, float(low), float(high), len(starts)), (as_far + 1) / (draws + 1))
 
 
 def _resampled(sums: np.ndarray, sizes: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-    """Return `draws` weighted means over blocks that are drawn with replacement."""
+    """Return the sums and sizes of `draws` samples of blocks that are drawn with replacement, (2, draws)."""
     count, found = len(sums), []
     at_once = max(1, DRAWN_AT_ONCE // count)
     for done in range(0, draws, at_once):
         drawn = generator.integers(0, count, size=(min(at_once, draws - done), count), dtype=np.int32)
-        found.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-    return np.concatenate(found)
+        found.append([sums[drawn].sum(axis=1), sizes[drawn].sum(axis=1)])
+    return np.concatenate(found, axis=1)
 
 
 def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequence[int] | None = None) -> Difference:
@@ -150,6 +157,20 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequen
         return Difference(Estimate(value, -math.inf, math.inf, len(one)), 1.0)
     within = differences - (np.bincount(number, differences) / sizes)[number]
     error = math.sqrt(float(within @ within) / freedom / len(one))
+    half = float(stdtrit(freedom, LIMITS[1])) * error
+    return Difference(Estimate(value, value - half, value + half, len(one)), _p_of(value, error, freedom), freedom)
+
+
+def corrected_folds(first: Sequence[float], second: Sequence[float], share: float) -> Difference:
+    """Return the mean difference over folds with the corrected resampled t test (Nadeau & Bengio 2003).
+
+    first, second: (folds,) the results of two settings on the same folds. share: test texts per training text. Two
+    folds share most of their training texts, so that their differences are correlated. The variance of the mean is
+    therefore (1 / folds + share) · s², with folds − 1 degrees of freedom, in place of s² / folds.
+    """
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    differences, freedom = _without_rounding_errors(one, two), len(one) - 1
+    value, error = float(differences.mean()), math.sqrt((1 / len(one) + share) * float(differences.var(ddof=1)))
     half = float(stdtrit(freedom, LIMITS[1])) * error
     return Difference(Estimate(value, value - half, value + half, len(one)), _p_of(value, error, freedom), freedom)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from firstlight.terminal_text import say
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -93,12 +95,14 @@ class Section:
     images: Sequence[Path] = ()
 
     def show(self) -> None:
-        """Print the sentences and the tables."""
+        """Print the sentences, the tables and where the images are."""
         from firstlight.console import wide_console
 
         console = wide_console()
         for part in (*self.sentences, *(table.on_terminal() for table in self.tables)):
             console.print(part)
+        for image in self.images:
+            say(f"The figure is {image}")
 
     def markdown(self) -> str:
         """Return the section in Markdown."""

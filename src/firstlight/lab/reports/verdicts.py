@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from firstlight.lab.reports.significance import Difference
     from firstlight.runs.predictions import Predictions
 
@@ -146,10 +149,12 @@ def _over_seeds(
     return found, found.standard_error * math.sqrt(len(one))
 
 
-def over_texts(first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
+def over_texts(
+    first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS, strata: "NDArray[np.int64] | None" = None
+) -> "Difference | None":
     """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise.
 
-    The estimate has the unit of the metric.
+    The estimate has the unit of the metric. strata: (units,) the number of the part, such as a fold, of each unit.
     """
     from firstlight.lab.reports.significance import mcnemar, paired_bootstrap  # imports NumPy
 
@@ -161,7 +166,7 @@ def over_texts(first: Units, second: Units, metric: str, load: Load, draws: int 
         return None
     means = [sum(each.values(metric) for each in predictions) / len(predictions) for predictions in (one, two)]  # type: ignore[misc]
     block = -(-len(one[0].rows) // MOST_BLOCKS)
-    difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=draws)
+    difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, strata=strata, draws=draws)
     if metric.endswith("/perplexity"):
         levels = [float((mean * one[0].tokens).sum() / one[0].tokens.sum()) for mean in means]
         factor = 2 * math.exp(fmean(levels))  # of the difference of two perplexities
