@@ -19,10 +19,11 @@ from typing import Any
 import tyro
 import yaml
 from measure import ROOT, show, versions
+from omegaconf import OmegaConf
 
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.identity import key_of_values
+from firstlight.runs.identity import run_key
 from firstlight.sweeps.jobs import folder_name
 
 SEEDS = 100  # of each learning rate
@@ -89,7 +90,7 @@ def copy(first: RunFolder, config: dict[str, Any], seed: int, rate: float) -> No
     config["optimizer"]["lr"] = rate
     record, own = first.read(), random.Random(f"{seed} {rate}")  # noqa: S311  (made-up results)
     value = round(0.5 + own.random() / 10, 4)
-    record |= {"seed": seed, "run_key": key_of_values(config)}
+    record |= {"seed": seed, "run_key": run_key(OmegaConf.create(config))}
     record["overrides"] = [_changed(each, varied) for each in record["overrides"]]
     record["metrics"] = dict.fromkeys(record["metrics"], value)
     folder.write(record)

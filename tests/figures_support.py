@@ -1,4 +1,4 @@
-"""Checks of figures: complete, labelled, and without overlapping texts."""
+"""Checks of figures: complete, labeled, and without overlapping texts."""
 
 import warnings
 from itertools import combinations
@@ -57,7 +57,7 @@ def tick_labels(axes: Axes) -> list[Text]:
 
 
 def data_axes(figure: Figure) -> list[Axes]:
-    """Return the axes with labelled data, without color bars."""
+    """Return the axes with labeled data, without color bars."""
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>" and axes.axison]
 
 

@@ -60,10 +60,10 @@ def numbers(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"(?<![\w-])-?\d+(?:\.\d+)?(?:e[+-]\d+)?", text.rpartition(": ")[2])]
 
 
-# The cells of a heat map, each from -1 to 1: its colour is its sign, its opacity the size as a part of the largest.
+# The cells of a heat map, each from -1 to 1: its color is its sign, its opacity the size as a part of the largest.
 CELLS = """([canvas, rows, columns]) => {
     const {width, height} = canvas, {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
-    const red = Number(colourOf("against").match(/\\d+/)[0]);
+    const red = Number(colorOf("against").match(/\\d+/)[0]);
     return Array.from({length: rows}, (_, i) => Array.from({length: columns}, (_, j) => {
         const at = 4 * (Math.floor((i + 0.5) * height / rows) * width + Math.floor((j + 0.5) * width / columns));
         return (data[at] > red / 2 ? -1 : 1) * data[at + 3] / 255;

@@ -57,8 +57,10 @@ def test_a_command_and_its_script_call_the_same_function(name: str, monkeypatch:
     module = importlib.import_module(f"firstlight.commands.{name}")
     ran: list[Any] = []
     monkeypatch.setattr(frame, "run", ran.append)
+    monkeypatch.setattr("firstlight.__main__.run", ran.append)
+    monkeypatch.setattr(sys, "argv", ["firstlight", name])
     monkeypatch.delitem(sys.modules, module.__name__)
-    runpy.run_module(module.__name__, run_name="__main__", alter_sys=True)
+    main()
     assert script["run"] is frame.run or script["run"].__module__ == frame.__name__
     assert script["main"].__module__ == module.__name__
     assert [each.__module__ for each in ran] == [module.__name__], "and not of __main__"

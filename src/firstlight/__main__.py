@@ -2,8 +2,9 @@
 
 import runpy
 import sys
+from importlib import import_module
 
-from firstlight.commands.frame import USER_MISTAKE, fail  # first: it starts the clock
+from firstlight.commands.frame import USER_MISTAKE, fail, run  # first: it starts the clock
 
 # isort: split
 import firstlight
@@ -27,7 +28,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Run the sub-command that the first argument names, as the main module of this process."""
+    """Run the sub-command that the first argument names."""
     name, *arguments = sys.argv[1:] or ["help"]
     if name == "help" and arguments:
         name, arguments = arguments[0], ["--help"]
@@ -37,7 +38,11 @@ def main() -> None:
         say(f"firstlight {firstlight.__version__}")
     elif name in COMMANDS:
         sys.argv[1:] = arguments
-        runpy.run_module(f"firstlight.commands.{name}", run_name="__main__", alter_sys=True)
+        module = f"firstlight.commands.{name}"
+        if name == "train":  # Lightning starts the other processes of a training by the name of the main module
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            run(import_module(module).main)
     else:
         fail(unknown(name), USER_MISTAKE)
 

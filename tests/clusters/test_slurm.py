@@ -75,7 +75,7 @@ def test_a_node_that_is_lost_gives_its_job_to_another(on_slurm: Sweep, slurm: Sl
     on_slurm.assert_as_quiet(1, 2)
 
 
-def test_a_cancelled_job_stays_cancelled_until_the_same_command(on_slurm: Sweep, slurm: Slurm) -> None:
+def test_a_canceled_job_stays_canceled_until_the_same_command(on_slurm: Sweep, slurm: Slurm) -> None:
     parent = on_slurm.start("seed=1,2")
     on_slurm.wait_for_training(1)
     slurm("scancel", task := on_slurm.task(1))

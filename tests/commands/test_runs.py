@@ -100,7 +100,7 @@ def test_jobs_on_slurm_are_shown_with_their_task_and_where_they_run(tmp_path: Pa
         "done": ["7_0", "COMPLETED", "node1"],
         "stopped": ["7_1", "PENDING", ""],
         "later": ["7_2", "PENDING", ""],
-        "cancelled": ["7_3", "CANCELLED", ""],
+        "canceled": ["7_3", "CANCELLED", ""],
     }
     (sweep / ".slurm" / "states.json").write_text(json.dumps(states))
     for folder in ("logs", "logs/sweeps", "logs/sweeps/many"):

@@ -18,7 +18,7 @@ SIZES = {"train": 103, "validation": 20, "test": 30}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of labelled texts with three splits, whose first rows have class 2."""
+    """Return a folder of labeled texts with three splits, whose first rows have class 2."""
     path = tmp_path / "data"
     path.mkdir()
     for split, count in SIZES.items():

@@ -16,7 +16,7 @@ GROUPS = [0, 1, 2, 0, 1, 2, 0]
 NAMES = ["vowels", "consonants", "other words"]
 
 
-def test_points_have_the_colour_of_their_group() -> None:
+def test_points_have_the_color_of_their_group() -> None:
     panels = {"embedding, PCA": RNG.normal(size=(7, 2)), "embedding, t-SNE": RNG.normal(size=(7, 2))}
     labels = {"embedding, PCA": ("1st component (50%)", "2nd component (20%)")}
     figure = plot_embeddings(panels, TOKENS, GROUPS, NAMES, axis_labels=labels)
@@ -32,7 +32,7 @@ def test_points_have_the_colour_of_their_group() -> None:
     assert data_axes(figure)[0].get_ylabel() == "2nd component (20%)"
 
 
-def test_a_name_stands_beside_its_point_in_its_colour() -> None:
+def test_a_name_stands_beside_its_point_in_its_color() -> None:
     points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
     figure = plot_embeddings({"map": points}, ["left", "$top", "right"], [0, 1, 2], NAMES)
     (axes, *_) = data_axes(figure)

@@ -71,8 +71,8 @@ def test_a_generator_is_an_embedding_positions_blocks_a_norm_and_a_head() -> Non
     hidden = generator.embedding.weight[token_ids] + generator.positions.table.weight[:11]
     for block in generator.blocks:
         hidden = block(hidden, torch.ones(11, 11, dtype=torch.bool).tril())
-    normalised = F.layer_norm(hidden, (12,), generator.final_norm.weight, generator.final_norm.bias)
-    assert_close(generator(token_ids), normalised @ generator.head.weight.T + generator.head.bias)
+    normalized = F.layer_norm(hidden, (12,), generator.final_norm.weight, generator.final_norm.bias)
+    assert_close(generator(token_ids), normalized @ generator.head.weight.T + generator.head.bias)
 
 
 def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:

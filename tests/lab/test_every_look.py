@@ -88,7 +88,7 @@ PAGES = ("report", "comparison", "figures", "playground")
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_fits_its_window_in_the_chosen_colours_and_has_no_barrier(
+def test_a_page_fits_its_window_in_the_chosen_colors_and_has_no_barrier(
     name: str, width: int, scheme: str, shown: Callable[..., Opened]
 ) -> None:
     opened = shown(name, width, color_scheme=scheme)

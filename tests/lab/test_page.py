@@ -52,7 +52,7 @@ def test_the_libraries_are_packed_for_the_browser() -> None:
     assert sum(map(len, libraries().values())) < 2_300_000
 
 
-def test_the_colours_are_those_of_the_figures() -> None:
+def test_the_colors_are_those_of_the_figures() -> None:
     palette = re.search(r"const PALETTE = \[(.*?)\]", module.packaged("reports/page.js"))
     assert tuple(re.findall(r"#\w+", palette[1])) == style.PALETTE
 

@@ -99,7 +99,7 @@ def ask_for_another_class(page: Any) -> None:
 
 
 def hover(page: Any, word: str, others: str, verb: str) -> None:
-    """Hover a word, and check that the others are coloured by attention until the mouse leaves."""
+    """Hover a word, and check that the others are colored by attention until the mouse leaves."""
     page.hover(word)
     answer = page.locator(".looking")
     assert answer.count() == 1

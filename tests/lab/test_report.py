@@ -361,7 +361,7 @@ def test_sections_without_content_are_left_out(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_a_phone_and_follows_the_colour_scheme(browser: Any, logs: Path, scheme: str) -> None:
+def test_the_page_fits_a_phone_and_follows_the_color_scheme(browser: Any, logs: Path, scheme: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page.goto((logs / "report.html").absolute().as_uri())
     page.wait_for_selector("body[data-drawn]")

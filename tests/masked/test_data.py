@@ -104,7 +104,7 @@ def test_an_empty_text_has_no_target(tmp_path: Path) -> None:
 
 
 TEXTS = [f"the cat sees dog number {number}" for number in range(40)]
-UNLABELLED = {
+UNLABELED = {
     "plain.txt": "\n\n".join(TEXTS),  # blank lines are no texts
     "bare.csv": "\n".join(["text", *TEXTS]),
     "bare.jsonl": "\n".join(json.dumps({"text": text}) for text in TEXTS),
@@ -113,9 +113,9 @@ UNLABELLED = {
 
 
 @pytest.mark.parametrize("kind", [MaskedReviewData, ReviewTextData])
-@pytest.mark.parametrize("name", UNLABELLED)
+@pytest.mark.parametrize("name", UNLABELED)
 def test_texts_need_no_labels(kind: Any, name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(UNLABELLED[name] + "\n")
+    (tmp_path / name).write_text(UNLABELED[name] + "\n")
     data = kind(path=str(tmp_path / name), cache_dir=str(tmp_path / "cache"), context_length=CONTEXT)
     data.ensure_setup()
     encoded = data.encoded if kind is MaskedReviewData else data.corpus

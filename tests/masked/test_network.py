@@ -102,5 +102,5 @@ def test_the_layer_before_the_head_is_a_linear_layer_an_activation_and_a_norm() 
     network.final_norm.register_forward_hook(lambda _, __, output: seen.update(hidden=output))
     logits, layer = network(token_ids), network.head_layer
     transformed = torch.tanh(seen["hidden"] @ layer.linear.weight.T + layer.linear.bias)
-    normalised = torch.nn.functional.layer_norm(transformed, transformed.shape[-1:], layer.norm.weight, layer.norm.bias)
-    assert_close(logits, network.head(normalised))
+    normalized = torch.nn.functional.layer_norm(transformed, transformed.shape[-1:], layer.norm.weight, layer.norm.bias)
+    assert_close(logits, network.head(normalized))

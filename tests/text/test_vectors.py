@@ -37,11 +37,11 @@ def counts_of(*texts: list[int], vocab_size: int = 5, window: int = 1, ignored: 
     return cooccurrence(RaggedIds.from_rows(texts), vocab_size, window, ignored).toarray()
 
 
-def standardised(counts: np.ndarray) -> np.ndarray:
+def standardized(counts: np.ndarray) -> np.ndarray:
     """Return the rows with mean 0 and standard deviation 1. A constant row becomes 0."""
-    centred = counts - counts.mean(axis=1, keepdims=True)
+    centered = counts - counts.mean(axis=1, keepdims=True)
     deviation = counts.std(axis=1, keepdims=True)
-    return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
+    return np.divide(centered, deviation, out=np.zeros_like(centered), where=deviation > 0)
 
 
 def turned(vectors: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ def turned(vectors: np.ndarray) -> np.ndarray:
 
 
 def dense_components(counts: np.ndarray, dim: int) -> np.ndarray:
-    rows = standardised(counts)
+    rows = standardized(counts)
     _, eigenvectors = np.linalg.eigh(rows.T @ rows / len(rows))
     return rows @ turned(eigenvectors[:, ::-1][:, :dim])
 
@@ -109,7 +109,7 @@ def test_power_iteration_gives_the_word_vectors_of_lanczos():
 def test_the_explained_variance_is_that_of_the_eigenvalues():
     counts = zipf_counts().toarray()
     counts[3] = 0
-    rows = standardised(counts)
+    rows = standardized(counts)
     eigenvalues = np.linalg.eigvalsh(rows.T @ rows)[::-1]
     for dim in (1, 7, 60):
         vectors = principal_components(csr_array(counts), dim)

@@ -71,7 +71,7 @@ def test_ctrl_c_leaves_no_part_of_the_bar_and_no_color_is_obeyed(scripts: Script
     )
     assert done.returncode == 130
     assert "^C" in done.stdout
-    assert not re.search(r"\x1b\[[\d;]*3[0-8]", done.stdout)  # no colour
+    assert not re.search(r"\x1b\[[\d;]*3[0-8]", done.stdout)  # no color
     lines = rendered(done.stdout, 80)
     validation = rf"epoch \d+  step \d+  \d+ s  val/accuracy {NUMBER}  val/loss {NUMBER}  train/loss {NUMBER}"
     assert_in_order(
@@ -100,7 +100,7 @@ def test_the_modules_are_printed_when_asked_for(scripts: Scripts, tiny_training:
     assert "Trainable params" in asked
 
 
-def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_the_end_work(scripts: Scripts) -> None:
+def test_without_a_terminal_there_is_no_color_and_no_bar_and_the_commands_at_the_end_work(scripts: Scripts) -> None:
     done = scripts.run("train", *names(scripts), "test=false")
     assert "\x1b" not in done.stdout + done.stderr
     assert "epoch 1/" not in done.stdout

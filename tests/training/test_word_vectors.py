@@ -56,7 +56,7 @@ def opened(data: TableData) -> TableData:
 def text_data(
     kind: type[ReviewData] | type[ReviewTextData], folder: Path, training: list[str] = TRAINING, **options: Any
 ) -> TableData:
-    """Labelled texts below a folder, opened."""
+    """Labeled texts below a folder, opened."""
     for split, texts in {"train": training, "validation": VALIDATION}.items():
         rows = [{"text": text, "label": i % 2} for i, text in enumerate(texts)]
         write_lines(folder / "texts" / f"{split}.jsonl", rows)

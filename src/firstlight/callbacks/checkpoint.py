@@ -221,11 +221,6 @@ def is_last_step(trainer: Trainer) -> bool:
     return trainer.global_step == trainer.max_steps or (trainer.is_last_batch and is_last_epoch)
 
 
-def best_and_last(trainer: Trainer) -> BestAndLast | None:
-    """Return the trainer's BestAndLast callback, or None if it has none."""
-    return callback_of(trainer, BestAndLast)
-
-
 Found = TypeVar("Found", bound=Callback)
 
 

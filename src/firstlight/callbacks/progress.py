@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.constrain import Constrain
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from firstlight.callbacks.checkpoint import best_and_last
+from firstlight.callbacks.checkpoint import BestAndLast, callback_of
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.console import is_watched, terminal
 
@@ -207,7 +207,7 @@ class ValidationLine(Callback):
         seconds = time.perf_counter() - self._started_at
         moment = f"epoch {trainer.current_epoch + 1}  step {trainer.global_step}  {seconds:.0f} s"
         values = {name: f"{name} {value:.4f}" for name, value in sorted(metrics.items())}
-        checkpoint = best_and_last(trainer)
+        checkpoint = callback_of(trainer, BestAndLast)
         first = dict.fromkeys((checkpoint.monitor if checkpoint else "val/loss", "val/loss", "train/loss"))
         chosen = [name for name in first if name in values] + [name for name in values if name not in first]
         on_terminal = fitting(moment, [values[name] for name in chosen])

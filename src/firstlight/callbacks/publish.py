@@ -61,7 +61,7 @@ def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
         if isinstance(logger, WandbLogger):
             import wandb
 
-            log_to_wandb(logger, trainer, {name: wandb.Image(figure)})
+            logger.log_metrics({name: wandb.Image(figure)}, step_of(trainer))
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_figure(name, figure, step_of(trainer))
 
@@ -77,11 +77,6 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
             logger.log_table(name, columns, cells, step=step_of(trainer))
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))
-
-
-def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any]) -> None:
-    """Log content that is not a number on the same axis as the metrics."""
-    logger.log_metrics(content, step_of(trainer))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

@@ -15,7 +15,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from firstlight.callbacks.checkpoint import BestAndLast, best_and_last
+from firstlight.callbacks.checkpoint import BestAndLast, callback_of
 from firstlight.errors import Interrupted
 from firstlight.lit.running_mean import ends_a_step
 
@@ -85,7 +85,7 @@ class StopAtStepEnd(Callback):
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if ends_a_step(trainer, batch_idx):
             self._agree(trainer)
-            checkpoint = best_and_last(trainer)
+            checkpoint = callback_of(trainer, BestAndLast)
             if checkpoint is None or not (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
                 self._stop(trainer, checkpoint)
 
@@ -110,7 +110,7 @@ class StopAtStepEnd(Callback):
         is_first = self.received is None
         self.received = self.received or number
         leave_dead_terminal(number)
-        checkpoint = best_and_last(self._trainer)
+        checkpoint = callback_of(self._trainer, BestAndLast)
         if is_first and self._trainer.state.fn is TrainerFn.FITTING:
             if self._trainer.is_global_zero:
                 again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
@@ -129,7 +129,7 @@ class StopAtStepEnd(Callback):
 
     def _stop_if_saved(self, trainer: Trainer) -> None:
         number = self.received if trainer.world_size == 1 else self._agreed
-        checkpoint = best_and_last(trainer)
+        checkpoint = callback_of(trainer, BestAndLast)
         if number is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
             raise Interrupted(number)
 

@@ -16,7 +16,7 @@ from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.evaluation import SPLITS
-from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.callbacks.publish import is_sample, publish_figure, publish_table, shows_media, step_of
 from firstlight.classifier.accuracy import ClassMetric
 from firstlight.console import terminal
 from firstlight.files.row_writer import write_rows
@@ -84,7 +84,8 @@ class ConfusionMatrix(ClassMetric):
         publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
+                chart = {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)}
+                logger.log_metrics(chart, step_of(trainer))
         if is_final:
             save(figure, self.folder / f"{SPLITS[stage]}.png")
             write_rows(self.folder / f"{SPLITS[stage]}.csv", rows)

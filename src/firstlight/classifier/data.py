@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @takes(ReviewOptions)
 class ReviewData(TextRows):
-    """A data module of labelled texts, such as reviews, for a classifier.
+    """A data module of labeled texts, such as reviews, for a classifier.
 
     The texts come from a local file or folder, a data set of the Hugging Face Hub, or a generated sample. They are
     encoded once, with a vocabulary that is counted on the training rows, and stored in `cache_dir`. The loaders yield

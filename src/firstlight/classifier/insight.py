@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from firstlight.classifier.network import LogisticRegression
 from firstlight.classifier.run import NO_WORD, ClassifierRun
 from firstlight.errors import UserError
+from firstlight.lit.losses import log_odds
 from firstlight.text.tokenizers import EXTRACT_ID, START_ID, UNKNOWN_ID
 
 STEPS = 64  # interpolation steps of integrated gradients
@@ -41,7 +42,7 @@ def attributions(run: ClassifierRun, text: str, label: str | None = None) -> Att
         raise UserError(NO_WORD)
     ids, kept, notes = run.read(found)
     with torch.inference_mode():
-        odds = _log_odds(run.network(*run.inputs(ids)))[0]  # (classes,)
+        odds = log_odds(run.network(*run.inputs(ids)))[0]  # (classes,)
     chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
     scores = np.zeros(len(found))
     np.add.at(scores, kept, _integrated_gradients(run, ids, chosen))
@@ -54,16 +55,6 @@ def _baseline(ids: Tensor, run: ClassifierRun) -> Tensor:
     """Return an unknown word in the place of each token except the marks of a pair. ids: (1, tokens)."""
     is_mark = (ids >= START_ID) & (ids <= EXTRACT_ID) & run.tokenizer.reads_pairs
     return torch.where(is_mark, ids, UNKNOWN_ID)
-
-
-def _log_odds(logits: Tensor) -> Tensor:
-    """Return the log-odds of each class: (batch, outputs) -> (batch, classes). One output stands for two classes."""
-    if logits.shape[1] == 1:
-        return torch.cat((-logits, logits), dim=1)
-    num_classes = logits.shape[1]
-    own = torch.eye(num_classes, dtype=torch.bool)
-    others = logits[:, None, :].expand(-1, num_classes, -1).masked_fill(own, -torch.inf)  # (batch, classes, classes)
-    return logits - others.logsumexp(dim=2)
 
 
 def _word_layers(run: ClassifierRun) -> list[nn.Module]:
@@ -94,7 +85,7 @@ def _integrated_gradients(run: ClassifierRun, ids: Tensor, chosen: int) -> NDArr
     hooks = [layer.register_forward_hook(interpolate) for layer in _word_layers(run)]
     try:
         batch = torch.cat((_baseline(ids, run), ids.expand(STEPS, -1)))
-        odds = _log_odds(run.network(*run.inputs(batch)))[:, chosen]
+        odds = log_odds(run.network(*run.inputs(batch)))[:, chosen]
     finally:
         for hook in hooks:
             hook.remove()

@@ -14,7 +14,7 @@ from firstlight.text.options import PAIR_SEPARATOR
 
 @dataclass
 class ReviewDataNode(DataNode, ReviewOptions):
-    """Schema of `data` for tasks with labelled texts."""
+    """Schema of `data` for tasks with labeled texts."""
 
     text_column: Any = ReviewOptions.text_column  # OmegaConf has no unions with lists; the options check the value
     group_weights: Any = None  # OmegaConf cannot merge a dictionary into null; the options check the value
@@ -43,7 +43,7 @@ class OwnReviewDataNode(ReviewDataNode):
         is_given = data.path is not None or data.source is SourceKind.sample
         if not is_given and (data.name, data.hub) == (ReviewOptions.name, ReviewOptions.hub):
             raise UserError(
-                "data.path is not set; set it to a file of labelled texts, as in data.path=my.csv, or choose a task "
+                "data.path is not set; set it to a file of labeled texts, as in data.path=my.csv, or choose a task "
                 "with a data set, such as task=sentiment"
             )
         ReviewDataNode.check(config)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
-from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalise
+from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.pooling import FeatureHead, build_head
 from firstlight.networks.positions import build_positions
@@ -110,7 +110,7 @@ class Classifier(nn.Module):
     def with_text_loss(self, token_ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of each text, (batch, num_outputs), and the mean loss of predicting its next tokens.
 
-        The loss is the language modelling of Radford et al. (2018, section 3.2), for a network that `predicts_text`.
+        The loss is the language modeling of Radford et al. (2018, section 3.2), for a network that `predicts_text`.
         The output layer is the embedding. A pair that is read in both orders counts in its own order.
 
         Args:
@@ -164,10 +164,10 @@ class Classifier(nn.Module):
             hidden, padding_mask, mask = torch.cat((hidden, others)), padding_mask.repeat(2, 1), mask.repeat(2, 1, 1, 1)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
-        hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
+        hidden = self.dropout(normalize(self.embedding_norm, self.positions(hidden), padding_mask))
         for block in self.blocks:
             hidden = block(hidden, mask)
-        hidden = self.output_multiplier(normalise(self.final_norm, hidden, padding_mask))
+        hidden = self.output_multiplier(normalize(self.final_norm, hidden, padding_mask))
         logits = self.head(hidden, padding_mask)  # (batch, outputs)
         if self.both_orders:
             # The head is linear, so the sum of its outputs is its output for the sum of the representations.

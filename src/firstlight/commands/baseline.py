@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import STARTED_AT, run_module
+from firstlight.commands.frame import STARTED_AT
 from firstlight.config.checks import compose_task
 from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
@@ -65,12 +65,12 @@ class BaselineOptions:
 
     Args:
         task: The task whose data is used.
-        method: For labelled texts: tfidf, or nb-svm, a regression of words, pairs, triples and characters, weighted by
+        method: For labeled texts: tfidf, or nb-svm, a regression of words, pairs, triples and characters, weighted by
             naive Bayes, which takes longer and is often better (Wang and Manning 2012).
         folds: Cross-validation: the number of parts of the rows, each of which is the test split once. Finished parts
             are not measured again.
         max_words: For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs.
-        group_prior: For labelled texts: weight each text by 1 / P(class | group); requires --data.group-column.
+        group_prior: For labeled texts: weight each text by 1 / P(class | group); requires --data.group-column.
         log_dir: The folder for the results, below <task>/baseline/.
         config_dir: A folder with your own settings, used in addition to ./conf.
     """
@@ -202,7 +202,7 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
         )
     for name, value in given_of_classifiers(options).items() if kind.baseline != "tfidf" else ():
         option = " ".join((f"--{name.replace('_', '-')}", *(() if value is True else (str(value),))))
-        raise UserError(f"{option} requires a task of labelled texts; leave it out")
+        raise UserError(f"{option} requires a task of labeled texts; leave it out")
     if options.method != "tfidf" and options.max_words is not None:
         raise UserError(f"--max-words {options.max_words} requires --method tfidf; leave it out")
     if options.max_words is not None and options.max_words < 1:
@@ -253,7 +253,3 @@ def report(folder: RunFolder, record: dict[str, Any]) -> None:
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The baseline is in {as_typed(folder.path)}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

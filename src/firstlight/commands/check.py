@@ -1,8 +1,5 @@
 """`check`: whether a network reads what it should, sees nothing that it must not see, and is trained as a whole."""
 
-from firstlight.commands.frame import run_module  # starts the clock
-
-# isort: split
 import sys
 from collections.abc import Sequence
 
@@ -54,7 +51,3 @@ def _divided(arguments: Sequence[str]) -> tuple[str, list[str]]:
     if ":" not in first or first.startswith(("-", ":")) or first.endswith(":"):
         raise UserError(f"{first} does not name a class; write package.module:Class, such as birds.network:MyNetwork")
     return first.replace(":", "."), rest
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.files.plain_yaml import read_yaml
@@ -162,7 +161,3 @@ def panel(form: str, **options: Any) -> Any:
                 chart_strings={"title": options["title"]},
             )
     raise ValueError(f"{form} is not a form of a panel")
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

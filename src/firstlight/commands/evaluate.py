@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
 from firstlight.kind import evaluation
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.kind.load import load, located
@@ -18,7 +17,3 @@ def evaluate(options: EvaluateOptions) -> Path:
     """Evaluate a split, write and print the results, and return their folder."""
     path = located("evaluate", options.run, options.log_dir)
     return evaluation.evaluate(load(path, checkpoint=options.checkpoint), options)
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

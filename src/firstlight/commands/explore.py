@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import open_page, run_module
+from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
@@ -202,7 +202,3 @@ def finish(page: "Page") -> Path:
     count = "1 figure is" if len(page.shown) == 1 else f"{len(page.shown)} figures are"
     say(f"{count} in {page.folder}; to see all, open {path}" if page.shown else f"to see all steps, open {path}")
     return path
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

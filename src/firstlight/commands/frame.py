@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -51,15 +50,6 @@ def open_page(page: Path | str) -> None:
     address = page.absolute().as_uri() if isinstance(page, Path) else page
     if not webbrowser.open(address):
         note(f"--open: no browser found; open {page} yourself")
-
-
-def run_module(name: str) -> None:
-    """Run `main` of a module of commands.
-
-    A command that is started by `python -m` has the module name `__main__`. It passes its real name, so that its
-    functions belong to a module that other processes can import.
-    """
-    run(import_module(name).main)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from firstlight.command_options import RunOptions, parse
-from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.kind.load import load_for, located
 from firstlight.terminal_text import note, say, write_out
@@ -118,7 +117,3 @@ def another_seed(seed: int, number: int) -> int:
 
     (drawn,) = np.random.SeedSequence([seed % 2**64, number]).generate_state(1, np.uint64)
     return int(drawn) % 2**63
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

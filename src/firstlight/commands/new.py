@@ -10,9 +10,6 @@ from keyword import iskeyword, issoftkeyword
 from pathlib import Path
 from typing import Annotated
 
-from firstlight.commands.frame import run_module  # first: it starts the clock
-
-# isort: split
 import tyro
 
 import firstlight
@@ -83,7 +80,3 @@ def _filled(text: str, name: str) -> str:
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(placeholder, value.format(name=name))
     return text
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

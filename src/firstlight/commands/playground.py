@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import open_page, run_module
+from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.row_writer import check_output
 from firstlight.invocation import install_command
@@ -116,7 +116,7 @@ def load_all(folders: list[str], checkpoint: str) -> "Playground":
 
 
 def server_of(playground: "Playground") -> "uvicorn.Server":
-    """Return the server. When it ends, unfinished answers are cancelled."""
+    """Return the server. When it ends, unfinished answers are canceled."""
     import uvicorn
 
     from firstlight.lab.playground import server
@@ -145,7 +145,3 @@ def serve(server: "uvicorn.Server", listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
     with suppress(KeyboardInterrupt):  # uvicorn raises it again at its end
         server.run(sockets=[listening])
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

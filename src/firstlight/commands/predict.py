@@ -14,7 +14,6 @@ from rich.progress import track
 
 from firstlight.choices import listed
 from firstlight.command_options import RunOptions, parse
-from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.data.options import checked_separator
 from firstlight.errors import UserError
@@ -192,7 +191,3 @@ def _writer(output: Path | None, columns: list[str]) -> Iterator[Write]:
 
 def _cells(values: Iterable[Any]) -> list[Any]:
     return [shown(value) if isinstance(value, str) else value for value in values]
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

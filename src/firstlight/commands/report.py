@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import open_page, run_module
+from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
@@ -306,7 +306,3 @@ def show(found: Sequence[Board]) -> None:
             console.print(f"… and {left} more groups in the files")
         if board.front is not None:
             console.print(text.front_table(board, board.front).on_terminal())
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 import tyro
 
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.lab.reports.all_runs import existing_run_folders
 from firstlight.runs.folder import RunFolder
@@ -96,9 +95,7 @@ def written_at(folder: Path) -> float:
     return 0
 
 
-@cache
-def _places(sweep: Path) -> dict[str, Place]:
-    return places_in(sweep)
+_places = cache(places_in)
 
 
 def place_of(folder: Path) -> Place:
@@ -143,7 +140,3 @@ def refuse_task(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> 
     if options.task is not None and options.task not in tasks:
         there_are = f"there are runs of {', '.join(sorted(map(str, tasks)))}" if tasks else "no run can be read"
         raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

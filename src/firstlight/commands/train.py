@@ -1,6 +1,6 @@
 """`train`: from the command line to the training. Imports no torch before the checks: mistakes are reported at once."""
 
-from firstlight.commands.frame import STARTED_AT, run_module  # starts the clock
+from firstlight.commands.frame import STARTED_AT, run  # starts the clock
 
 # isort: split
 import argparse
@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -251,5 +252,5 @@ def complete(config: DictConfig) -> None:
         config.optimized_mode = "min" if lower_is_better(config.optimized_metric) else "max"
 
 
-if __name__ == "__main__":
-    run_module(__spec__.name)
+if __name__ == "__main__":  # imported by its own name, so that other processes can import its functions
+    run(import_module(__spec__.name).main)

@@ -298,7 +298,7 @@ def num_gpus(accelerator: str) -> int:
     """Return the number of GPUs that torch can use as `gpu`, `cuda` or `mps`. Imports torch."""
     import torch
 
-    count = 0 if accelerator == "mps" else torch.cuda.device_count()  # which does not initialise CUDA
+    count = 0 if accelerator == "mps" else torch.cuda.device_count()  # which does not initialize CUDA
     return count or int(accelerator != "cuda" and torch.backends.mps.is_available())
 
 

@@ -64,16 +64,16 @@ def encode(
 ) -> EncodedTexts:
     """Return the encoded texts of a source, which is read and checked, or opened from the cache.
 
-    The labels are read only if the options are those of labelled texts.
+    The labels are read only if the options are those of labeled texts.
 
     tokenizer, label_names: those of a trained network that reads this data; None learns them from the training rows.
     Raises UserError with file and line.
     """
-    labelled = options if isinstance(options, ReviewOptions) else None
+    labeled = options if isinstance(options, ReviewOptions) else None
     depends_on = {
         "columns": [VERSION, options.text_column, options.text_columns],
         "kept": options.max_train_rows and type(options).__name__,
-        "labels": labelled and [labelled.label_column, labelled.labels is Labels.classes, labelled.lowest_label],
+        "labels": labeled and [labeled.label_column, labeled.labels is Labels.classes, labeled.lowest_label],
         "label_names": label_names,
     }
 
@@ -88,14 +88,14 @@ def encode(
         Tokenizer.from_json(facts["tokenizer"]),
         first_lines=facts["lines"],
     )
-    if labelled is None:
+    if labeled is None:
         return encoded
-    names, meanings = _read_labels(encoded.first_lines, source, labelled, label_names)
-    ordered = list(map(str, labelled.class_names or ()))
-    if label_names is None and labelled.choices is None and sorted(ordered) == sorted(names):
+    names, meanings = _read_labels(encoded.first_lines, source, labeled, label_names)
+    ordered = list(map(str, labeled.class_names or ()))
+    if label_names is None and labeled.choices is None and sorted(ordered) == sorted(names):
         names, meanings = ordered, {label: ordered.index(names[number]) for label, number in meanings.items()}
     labels = np.array(list(meanings.values()), dtype=np.int64)[encoded.labels]
-    return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=labelled.choices)
+    return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=labeled.choices)
 
 
 def _read_labels(
@@ -122,9 +122,9 @@ def _encode(
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[Text] = []
-    labelled = options if isinstance(options, ReviewOptions) else None
+    labeled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
-    is_used = {"text_column": True, "label_column": labelled is not None, "choice_columns": choices is not None}
+    is_used = {"text_column": True, "label_column": labeled is not None, "choice_columns": choices is not None}
     keys = [key for key, used in is_used.items() if used]
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
@@ -135,16 +135,16 @@ def _encode(
             if choices is not None:
                 _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
             texts.append(found if len(columns) > 1 else found[0])
-            if labelled:
-                labels.append(canonical(values[labelled.label_column]))
+            if labeled:
+                labels.append(canonical(values[labeled.label_column]))
                 first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
     split_array = np.array(splits, dtype=np.int64)
     read, names = np.zeros_like(split_array), list[str]()
-    if labelled:
-        if labelled.labels is Labels.classes and label_names is None and splits.count(0) == 1:
+    if labeled:
+        if labeled.labels is Labels.classes and label_names is None and splits.count(0) == 1:
             raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
-        names, meanings = _read_labels(first_lines, source, labelled, label_names)
+        names, meanings = _read_labels(first_lines, source, labeled, label_names)
         read = np.array([meanings[label] for label in labels])
     groups = None
     if options.folds is not None and (column := getattr(options, "group_column", None)) is not None:
@@ -153,8 +153,8 @@ def _encode(
     sentence = overlaps(texts, split_array, remove=options.deduplicate)
     if tokenizer is None:
         rows = np.flatnonzero(split_array == 0)
-        if labelled and labelled.max_train_rows is not None:
-            rows = rows[targets_of(read[rows], labelled.labels, names) != LEFT_OUT]
+        if labeled and labeled.max_train_rows is not None:
+            rows = rows[targets_of(read[rows], labeled.labels, names) != LEFT_OUT]
         tokenizer = _train_tokenizer([texts[row] for row in training_rows(rows, options)], options)
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels], dtype=np.int64)

@@ -218,7 +218,7 @@ class WholeTextOptions(TextOptions):
 
 @dataclass
 class ReviewOptions(WholeTextOptions, RowOptions):
-    """Options of labelled texts, such as reviews, for a classifier.
+    """Options of labeled texts, such as reviews, for a classifier.
 
     Args:
         path: Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on

@@ -240,7 +240,7 @@ class TableData(LightningDataModule):
 
 
 class RowData(TableData):
-    """The base class of data with separate rows: labelled texts, or pairs of sentences."""
+    """The base class of data with separate rows: labeled texts, or pairs of sentences."""
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the row numbers of a split, (n,)."""

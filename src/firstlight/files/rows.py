@@ -17,7 +17,7 @@ from firstlight.files.lines import EXCEL, check_expansion, check_file, ending_of
 
 TEXT_COLUMN = "text"  # the only column of a plain text file
 LABEL_COLUMN = "label"  # the other column of a folder with a folder of texts for each class
-UNLABELLED = "unsup"  # the folder of IMDb with texts that have no label
+UNLABELED = "unsup"  # the folder of IMDb with texts that have no label
 SEPARATORS = (",", ";", "\t", "|")  # of columns, which are recognized in the header
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
 MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
@@ -99,7 +99,7 @@ def _read_text(path: Path, layout: Layout) -> Iterator[Row]:
 
 def class_files(folder: Path) -> list[Path]:
     """Return the texts of a folder with a folder for each class, sorted. [] for another folder."""
-    classes = (each for each in sorted(folder.iterdir()) if each.is_dir() and each.name != UNLABELLED)
+    classes = (each for each in sorted(folder.iterdir()) if each.is_dir() and each.name != UNLABELED)
     texts = (text for each in classes for text in sorted(each.iterdir()))
     return [text for text in texts if text.is_file() and "/." not in f"/{text.relative_to(folder)}"]
 
@@ -110,8 +110,8 @@ def text_files(path: Path) -> list[Path]:
 
 
 def _read_classes(folder: Path, layout: Layout) -> Iterator[Row]:
-    if (folder / UNLABELLED).is_dir():
-        say_once(f"{folder}: the texts of {UNLABELLED} have no label and are left out")
+    if (folder / UNLABELED).is_dir():
+        say_once(f"{folder}: the texts of {UNLABELED} have no label and are left out")
     for number, file in enumerate(class_files(folder), start=1):
         text = "".join(line for _, line in read_lines(file, layout.encoding))
         yield Row(number, {TEXT_COLUMN: text, LABEL_COLUMN: file.parent.name})

@@ -178,6 +178,15 @@ def two_logits(logits: Tensor) -> Tensor:
     return F.pad(logits, (1, 0)) if logits.shape[1] == 1 else logits
 
 
+def log_odds(logits: Tensor) -> Tensor:
+    """Return the log-odds of each class, (batch, classes). logits: (batch, 1) or (batch, classes)."""
+    logits = two_logits(logits)
+    num_classes = logits.shape[1]
+    own = torch.eye(num_classes, dtype=torch.bool)
+    others = logits[:, None].expand(-1, num_classes, -1).masked_fill(own, -torch.inf)  # (batch, classes, classes)
+    return logits - others.logsumexp(dim=2)
+
+
 def mean_loss(loss: LossFunction, logits: Tensor, targets: Tensor) -> Tensor:
     """Return the mean loss by a function of the user, a scalar, 0 without targets.
 

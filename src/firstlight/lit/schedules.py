@@ -94,10 +94,7 @@ def cosine(
         [0.5]
     """
     return _scheduler(
-        optimizer,
-        total_steps,
-        warmup_steps,
-        lambda progress: final_fraction + (1 - final_fraction) * (1 + math.cos(math.pi * progress)) / 2,
+        optimizer, total_steps, warmup_steps, lambda progress: _half_cosine(1.0, final_fraction, progress)
     )
 
 

@@ -15,7 +15,7 @@ from firstlight.choices import member
 from firstlight.networks.attention import Watch, build_attention
 from firstlight.networks.cache import LayerCache, RecentCache
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.layers import CausalConvolution, build_norm, normalise
+from firstlight.networks.layers import CausalConvolution, build_norm, normalize
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind
 
 Layer = Callable[[Tensor], Tensor]
@@ -288,12 +288,12 @@ class GeneralBlock(Block):
             """Return the vectors after a layer, with its norm, its convolution and its residual connection."""
             hidden = self.before(name, hidden)
             norm, convolution = getattr(self, f"{name}_norm"), getattr(self, f"{name}_convolution", None)
-            change = normalise(norm, hidden, padding_mask) if self.norm is Norm.pre else hidden
+            change = normalize(norm, hidden, padding_mask) if self.norm is Norm.pre else hidden
             if convolution is not None:
                 change = convolution(change, recent)
             change = getattr(self, name)(change, **options)
             hidden = hidden + change if self.residual else change
-            return normalise(norm, hidden, padding_mask) if self.norm is Norm.post else hidden
+            return normalize(norm, hidden, padding_mask) if self.norm is Norm.post else hidden
 
         hidden = apply("self_attention", hidden, recents[0], mask=mask, cache=cache, **options)
         if self.cross_attention is not None:

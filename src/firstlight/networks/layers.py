@@ -79,16 +79,16 @@ class NormOverWords(nn.Module):
             padding_mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
         real = padding_mask[..., None]  # (batch, length, 1)
         count = real.sum(dim=1, keepdim=True).clamp(min=1)  # (batch, 1, 1)
-        centred = hidden - (hidden * real).sum(dim=1, keepdim=True) / count
-        variance = (centred.square() * real).sum(dim=1, keepdim=True) / count  # (batch, 1, dim)
-        normalised = centred * torch.rsqrt(variance + self.eps)
+        centered = hidden - (hidden * real).sum(dim=1, keepdim=True) / count
+        variance = (centered.square() * real).sum(dim=1, keepdim=True) / count  # (batch, 1, dim)
+        normalized = centered * torch.rsqrt(variance + self.eps)
         if self.weight is None or self.bias is None:
-            return normalised
-        return normalised * self.weight + self.bias
+            return normalized
+        return normalized * self.weight + self.bias
 
 
 def build_norm(config: TransformerConfig) -> nn.Module:
-    """Return the norm that the config names; `normalise` applies it."""
+    """Return the norm that the config names; `normalize` applies it."""
     eps = LAYER_NORM_EPS if config.norm_eps is None else config.norm_eps
     match config.norm_kind:
         case NormKind.layer:
@@ -99,7 +99,7 @@ def build_norm(config: TransformerConfig) -> nn.Module:
             return NormOverWords(config.dim, eps, elementwise_affine=config.norm_affine)
 
 
-def normalise(norm: nn.Module, hidden: Tensor, padding_mask: Tensor | None) -> Tensor:
+def normalize(norm: nn.Module, hidden: Tensor, padding_mask: Tensor | None) -> Tensor:
     """Return the vectors after a norm. Only a norm over the words reads the padding mask, (batch, length) or None."""
     return norm(hidden, padding_mask) if isinstance(norm, NormOverWords) else norm(hidden)
 

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -151,11 +151,9 @@ class RunFolder:
         """Return the unfinished checkpoints of processes that were killed while they wrote them."""
         return list((self.path / "checkpoints").glob(".*.ckpt-*"))
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the folder for one training process. The lock ends with the process, however it ends."""
-        with locked(self.path, "is training this run"):
-            yield
+        return locked(self.path, "is training this run")
 
     def is_locked(self) -> bool:
         """Return whether a process is training this run."""

@@ -35,12 +35,7 @@ FIXED_OF_TRAINER = (
 
 def run_key(config: DictConfig) -> str:
     """Return a hash of all settings that decide what a run computes."""
-    return key_of_values(plain(config))
-
-
-def key_of_values(container: dict[str, Any]) -> str:
-    """Return the key of a run from its resolved config in plain types."""
-    text = json.dumps(comparable(container, NOT_PART_OF_A_RUN), sort_keys=True)
+    text = json.dumps(comparable(plain(config), NOT_PART_OF_A_RUN), sort_keys=True)
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

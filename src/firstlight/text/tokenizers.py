@@ -199,7 +199,9 @@ def train_word_tokenizer(
         kept = kept[: max_size - len(special)]
     id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
     id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(special)
-    return _word_tokenizer(kept, punctuation=punctuation, pairs=pairs), RaggedIds(id_of[numbers.ids], numbers.offsets)
+    ids = {word: token_id for token_id, word in enumerate([*special, *kept])}
+    tokenizer = _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation, pairs=pairs)
+    return tokenizer, RaggedIds(id_of[numbers.ids], numbers.offsets)
 
 
 def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
@@ -276,11 +278,6 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
         if letters.issuperset(word):
             for start in range(0, times, at_once):
                 yield f"{word} " * min(at_once, times - start)
-
-
-def _word_tokenizer(vocabulary: list[str], *, punctuation: bool, pairs: bool) -> Tokenizer:
-    ids = {word: token_id for token_id, word in enumerate([*special_tokens(pairs=pairs), *vocabulary])}
-    return _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation, pairs=pairs)
 
 
 def _tokenizer(model: models.Model, *, punctuation: bool = False, pairs: bool = False) -> Tokenizer:

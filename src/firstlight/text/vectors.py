@@ -93,7 +93,7 @@ def principal_components(
     size = counts.shape[0]
     if dim >= size:
         raise UserError(f"model.dim={dim} is too large for a vocabulary of {size} words; set model.dim below {size}")
-    rows, shift = _standardised(counts)
+    rows, shift = _standardized(counts)
 
     def project(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         return rows @ vectors - np.multiply.outer(shift, vectors.sum(axis=0))
@@ -115,7 +115,7 @@ def principal_components(
     return project(_signed(eigenvectors[:, falling])).astype(np.float32)
 
 
-def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
+def _standardized(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
     """Return R, (n, n), and s, (n,). R - s 1ᵀ has the standardized rows of the counts, and 0 for constant rows."""
     size = counts.shape[1]
     sums, squares = counts.sum(axis=1), counts.multiply(counts).sum(axis=1)
@@ -126,12 +126,12 @@ def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
 
 
 def explained_variance(counts: csr_array, vectors: NDArray[np.float32]) -> float:
-    """Return the share of the variance of the standardised rows that the vectors keep, from 0 to 1.
+    """Return the share of the variance of the standardized rows that the vectors keep, from 0 to 1.
 
     counts: (n, n) sparse array; vectors: (n, dim) float32, as `principal_components` returns them. The variance is the
     mean square of the rows, which is 1 for each entry of a row that varies. Returns 0 if no row varies.
     """
-    rows, _ = _standardised(counts)
+    rows, _ = _standardized(counts)
     total = np.count_nonzero(rows.sum(axis=1)) * counts.shape[1]
     return float((vectors.astype(np.float64) ** 2).sum() / total) if total else 0.0
 

@@ -170,7 +170,7 @@ def _batch(module: Training, batch: Any) -> tuple[bool, str]:
     whole, part = _logits(module, batch), _logits(module, first_rows(batch, max(1, rows // 2)))
     if _difference(whole[: len(part)], part) <= ALMOST:
         return True, "a text has the same result alone and together with other texts"
-    return False, "the result of a text depends on the other texts of its batch; normalise over features, not over rows"
+    return False, "the result of a text depends on the other texts of its batch; normalize over features, not over rows"
 
 
 def _padding(module: Training, batch: Any) -> tuple[bool | None, str]:

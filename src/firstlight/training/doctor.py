@@ -83,7 +83,7 @@ def memorizes(module: Training, batch: Any) -> Check:
     )
     if losses[-1] <= MEMORIZED * losses[0]:
         return Check("memorizing", True, text)
-    return Check("memorizing", False, f"{text}; a network that cannot memorise them has a mistake, or is too small")
+    return Check("memorizing", False, f"{text}; a network that cannot memorize them has a mistake, or is too small")
 
 
 def length(config: DictConfig, data: TableData) -> Check:

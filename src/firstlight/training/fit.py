@@ -18,7 +18,7 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch.utils.flop_counter import FlopCounterMode
 
-from firstlight.callbacks.checkpoint import best_and_last, callback_of
+from firstlight.callbacks.checkpoint import BestAndLast, callback_of
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
 from firstlight.callbacks.throughput import Throughput
@@ -213,7 +213,7 @@ def is_rank_zero() -> bool:
 
 def best_checkpoint(trainer: Trainer) -> Path | None:
     """Return best.ckpt, or last.ckpt of a run without validation, or None if there is no checkpoint."""
-    callback = best_and_last(trainer)
+    callback = callback_of(trainer, BestAndLast)
     paths = (Path(callback.best_model_path), Path(callback.last_model_path)) if callback else ()
     return next((path for path in paths if path.is_file()), None)
 
@@ -225,7 +225,7 @@ def numbers(trainer: Trainer) -> dict[str, float]:
 
 def recover_counts(trainer: Trainer) -> int:
     """Return the number of steps of a fit in other processes, whose counts are only in its last checkpoint."""
-    callback = best_and_last(trainer)
+    callback = callback_of(trainer, BestAndLast)
     if callback is None or not Path(callback.last_model_path).is_file():
         return 0
     checkpoint = read_checkpoint(Path(callback.last_model_path))

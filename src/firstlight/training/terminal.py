@@ -3,8 +3,7 @@
 import logging
 import math
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,26 +30,21 @@ FEW_ROWS = 50  # of a split; its metrics are rough
 NOT_SAVED = "Interrupted before the first checkpoint; it starts again at step 0"
 
 
-@contextmanager
-def one_console_of(config: DictConfig) -> Iterator[None]:
+def one_console_of(config: DictConfig) -> AbstractContextManager[object]:
     """Print all of a run through one console; with quiet=true nothing but warnings and errors."""
     if config.quiet:
         for handler in logging.getLogger().handlers:
             if isinstance(handler, Handler):
                 handler.setLevel(logging.WARNING)
-    with one_console(quiet=config.quiet):
-        yield
+    return one_console(quiet=config.quiet)
 
 
-@contextmanager
-def preparing() -> Iterator[None]:
+def preparing() -> AbstractContextManager[object]:
     """Show on a terminal that the run is being prepared, and remove that line at the end."""
     console = terminal()
     if console.quiet or not is_watched():
-        yield
-        return
-    with console.status("Preparing the data and the network …"):
-        yield
+        return nullcontext()
+    return console.status("Preparing the data and the network …")
 
 
 def show_start(

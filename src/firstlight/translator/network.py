@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm, normalise
+from firstlight.networks.layers import build_embedding, build_norm, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 from firstlight.translator.options import EncoderDecoderConfig
@@ -108,10 +108,10 @@ class EncoderDecoder(nn.Module):
         self._check_length(source_ids.shape[1], "source")
         mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
         placed = self.source_positions(self.source_embedding(source_ids))  # (batch, sources, dim)
-        hidden = self.dropout(normalise(self.source_norm, placed, source_mask))
+        hidden = self.dropout(normalize(self.source_norm, placed, source_mask))
         for block in self.encoder:
             hidden = block(hidden, mask)
-        return normalise(self.encoder_norm, hidden, source_mask)
+        return normalize(self.encoder_norm, hidden, source_mask)
 
     def decode(
         self,

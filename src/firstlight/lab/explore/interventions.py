@@ -23,6 +23,7 @@ from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.load import load
 from firstlight.kind.subject import Subject
 from firstlight.lab.reports.significance import mean_interval
+from firstlight.lit.losses import log_odds, two_logits
 from firstlight.networks import interventions
 from firstlight.networks.instrument import activation_names, run_with_cache
 from firstlight.text.tokenizers import UNKNOWN_ID
@@ -52,15 +53,11 @@ class Reading:
 
     def log_odds(self, output: Tensor) -> Tensor:
         """Return the log-odds of each answer, (texts, answers), for the output of the network."""
-        logits = self.logits(output).double()
-        others = torch.eye(logits.shape[1], dtype=torch.bool)
-        without = logits[:, None].expand(-1, logits.shape[1], -1).masked_fill(others, -torch.inf)
-        return logits - without.logsumexp(dim=2)
+        return log_odds(self.logits(output).double())
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the logits of the answer, (texts, answers). A single logit of two classes becomes their difference."""
-        chosen = output if output.ndim == 2 else output[:, self.place]
-        return torch.cat((torch.zeros_like(chosen), chosen), dim=1) if chosen.shape[1] == 1 else chosen
+        return two_logits(output if output.ndim == 2 else output[:, self.place])
 
     def name(self, answer: int) -> str:
         """Return the name of an answer: a class or a token."""

@@ -34,8 +34,8 @@ const MOST_BARS = 10;
 const MOST_NUMBERS = 6; // of a vector, as text
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-// A colour of the style; the head resolves light-dark().
-const colourOf = (name) => getComputedStyle(Object.assign(document.head, { style: `color: var(--${name})` })).color;
+// A color of the style; the head resolves light-dark().
+const colorOf = (name) => getComputedStyle(Object.assign(document.head, { style: `color: var(--${name})` })).color;
 // Whether the panels can show a network: one that reads one text at once.
 const canInspect = ({ num_choices: choices, options }) => !choices && !options.both_orders;
 // A number with three digits; a score of minus infinity is masked.
@@ -63,7 +63,7 @@ function paint(canvas, { rows, columns, at }, { row = null, column = null, isSha
   [canvas.width, canvas.height] = [columns * wide, rows * high];
   let largest = 1e-9;
   for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) if (Number.isFinite(at(i, j))) largest = Math.max(largest, Math.abs(at(i, j)));
-  const [positive, negative, ink, masked] = [colourOf(isShare ? "attention" : "for"), colourOf("against"), colourOf("ink"), colourOf("grey")];
+  const [positive, negative, ink, masked] = [colorOf(isShare ? "attention" : "for"), colorOf("against"), colorOf("ink"), colorOf("grey")];
   for (let i = 0; i < rows; i++) {
     for (let j = 0; j < columns; j++) {
       const value = at(i, j), isMasked = !Number.isFinite(value);
