@@ -91,7 +91,5 @@ def _existing(folder: Path) -> Path:
 def _refuse_foreign_root(folder: Path) -> None:
     root = folder / f"{CONFIG_NAME}.yaml"
     if root.is_file() and "root_schema" not in root.read_text(encoding="utf-8", errors="replace"):
-        raise UserError(
-            f"{root}: its defaults list has no root_schema, so it is not a configuration of firstlight; "
-            f"rename the file, or start from the train.yaml in {CONFIG_DIR}"
-        )
+        problem = f"{root}: its defaults list has no root_schema, so it is not a configuration of firstlight"
+        raise UserError(f"{problem}; rename the file, or start from the train.yaml in {CONFIG_DIR}")

@@ -57,10 +57,8 @@ class StepOutputs(dict[str, Any]):
                 return (self["targets"] != IGNORED).sum()
         returned = f"a tensor of shape {tuple(self.outputs.shape)}" if isinstance(self.outputs, Tensor) else None
         returned = returned or (f"a dict with {', '.join(self)}" if self else type(self.outputs).__name__)
-        raise UserError(
-            f"{type(self.callback).__name__} requires `{name}`, but {self.step} returns {returned}; "
-            f"return {TO_RETURN[name]}, or remove the callback"
-        )
+        problem = f"{type(self.callback).__name__} requires `{name}`, but {self.step} returns {returned}"
+        raise UserError(f"{problem}; return {TO_RETURN[name]}, or remove the callback")
 
 
 def training_outputs(

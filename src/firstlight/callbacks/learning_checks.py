@@ -61,11 +61,8 @@ class LearningChecks(EvaluationCallback):
             self.total_steps = total_steps(trainer)
         warmup = getattr(getattr(pl_module, "schedule_factory", None), "keywords", {}).get("warmup_steps") or 0
         if self.total_steps and warmup > LONG_WARMUP * self.total_steps:
-            self._say(
-                "warm-up",
-                f"the warm-up is {warmup:,} of {self.total_steps:,} steps; shorten it with "
-                f"schedule.warmup_steps={self.total_steps // 10}, or train longer",
-            )
+            remedy = f"shorten it with schedule.warmup_steps={self.total_steps // 10}, or train longer"
+            self._say("warm-up", f"the warm-up is {warmup:,} of {self.total_steps:,} steps; {remedy}")
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if self.first_loss is None:
@@ -130,11 +127,8 @@ class LearningChecks(EvaluationCallback):
             and trainer.global_step >= FIRST_STEPS
             and float(last) > NO_BETTER * self.first_loss
         ):
-            self._say(
-                "training loss",
-                f"train/loss was {self.first_loss:.4g} at the first step and is {float(last):.4g} at the end; try "
-                "another optimizer.lr, more steps, or --doctor",
-            )
+            problem = f"train/loss was {self.first_loss:.4g} at the first step and is {float(last):.4g} at the end"
+            self._say("training loss", f"{problem}; try another optimizer.lr, more steps, or --doctor")
 
     def state_dict(self) -> dict[str, Any]:
         return {"first_loss": self.first_loss, "best": self.best, "accuracy": self.accuracy, "said": self.said}
@@ -175,7 +169,5 @@ class NonFiniteGuard(Callback):
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
         if not loss.isfinite():
-            raise RunError(
-                f"the loss is {loss.item()} at step {trainer.global_step}; lower optimizer.lr, or set "
-                "trainer.gradient_clip_val=1.0"
-            )
+            problem = f"the loss is {loss.item()} at step {trainer.global_step}"
+            raise RunError(f"{problem}; lower optimizer.lr, or set trainer.gradient_clip_val=1.0")

@@ -30,10 +30,8 @@ def data_of(trainer: Trainer, callback: Callback) -> Any:
     """Return the trainer's data module. Raises UserError with the name of the callback if there is none."""
     data = data_if_any(trainer)
     if data is None:
-        raise UserError(
-            f"{type(callback).__name__} requires a data module of firstlight, but the trainer has none; "
-            "pass datamodule=data instead of loaders, or remove the callback"
-        )
+        problem = f"{type(callback).__name__} requires a data module of firstlight, but the trainer has none"
+        raise UserError(f"{problem}; pass datamodule=data instead of loaders, or remove the callback")
     return data
 
 

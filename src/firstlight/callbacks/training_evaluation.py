@@ -43,10 +43,8 @@ class TrainingEvaluation(Callback):
         if stage == "fit":
             data_of(trainer, self)
             if not isinstance(pl_module, Training):
-                raise UserError(
-                    f"TrainingEvaluation requires a module of firstlight, not {type(pl_module).__name__}; "
-                    "remove the callback"
-                )
+                problem = f"TrainingEvaluation requires a module of firstlight, not {type(pl_module).__name__}"
+                raise UserError(f"{problem}; remove the callback")
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.global_step or not trainer.enable_validation:  # a resumed run has already logged this

@@ -122,10 +122,8 @@ class Classification(Training):
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name}={value} must be a finite number, 0 or above")
         if text_loss_weight and not getattr(network, "predicts_text", False):
-            raise UserError(
-                f"module.text_loss_weight={text_loss_weight} requires a causal network without features; set "
-                "model.causal=true, model.convolution=null and data.target_encoding=false"
-            )
+            problem = f"module.text_loss_weight={text_loss_weight} requires a causal network without features"
+            raise UserError(f"{problem}; set model.causal=true, model.convolution=null and data.target_encoding=false")
         if group_prior and groups is None:
             raise UserError("module.group_prior=true requires data.group_column; set it to the column of the groups")
         super().__init__(network, optimizer, schedule, loss=loss)

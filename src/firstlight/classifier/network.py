@@ -144,10 +144,8 @@ class Classifier(nn.Module):
             raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
         num_given = 0 if features is None else features.shape[-1]
         if num_given != self.num_features:
-            raise ValueError(
-                f"the network requires {self.num_features} features of each token, but received {num_given}; "
-                "pass the batch's features, as in network(*batch.inputs)"
-            )
+            problem = f"the network requires {self.num_features} features of each token, but received {num_given}"
+            raise ValueError(f"{problem}; pass the batch's features, as in network(*batch.inputs)")
         if padding_mask is None:
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)

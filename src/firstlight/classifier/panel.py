@@ -1,6 +1,5 @@
 """Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
-import json
 from html import escape
 from typing import Any
 
@@ -64,8 +63,7 @@ class ClassifierPanel(Panel):
 
     def page_data(self) -> dict[str, Any]:
         run = self.run
-        return {
-            "tokenizers": [json.loads(run.tokenizer.to_json())],
+        return super().page_data() | {
             "truncation": run.truncation.name,
             "long_texts": run.long_texts.name,
             "class_names": run.class_names,

@@ -163,8 +163,7 @@ def _measure(
     from hydra.utils import instantiate
 
     data = instantiate(config.data, _convert_="object")
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     record["data"] = data.describe()
     record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
     folder.write(record)
@@ -196,10 +195,8 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, Kind]:
     kinds = (kind for kind in KINDS.values() for node in kind.schema.values() if node._target_ == target)
     kind = next((kind for kind in kinds if kind.baseline is not None), None)
     if kind is None:
-        raise UserError(
-            f"--task {options.task}: there is no baseline for its data ({target}); choose a task of a classifier or a "
-            "generator"
-        )
+        problem = f"--task {options.task}: there is no baseline for its data ({target})"
+        raise UserError(f"{problem}; choose a task of a classifier or a generator")
     for name, value in given_of_classifiers(options).items() if kind.baseline != "tfidf" else ():
         option = " ".join((f"--{name.replace('_', '-')}", *(() if value is True else (str(value),))))
         raise UserError(f"{option} requires a task of labeled texts; leave it out")
@@ -245,10 +242,8 @@ def report(folder: RunFolder, record: dict[str, Any]) -> None:
 
     (name, choice), *_ = record["chosen"].items()
     console = Console()
-    console.print(
-        f"{record['task']}, {record['model']} with {name}={choice:g}, {record['parameters']:,} parameters:",
-        soft_wrap=True,
-    )
+    model = f"{record['task']}, {record['model']} with {name}={choice:g}"
+    console.print(f"{model}, {record['parameters']:,} parameters:", soft_wrap=True)
     console.print(metrics_table(record["metrics"]))
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 from firstlight.command_options import RunOptions, parse
-from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.files.atomic import new_folder
 from firstlight.kind.load import load, located
@@ -50,7 +49,3 @@ def main() -> None:
         for each in getattr(import_module(f"firstlight.export.{module}"), name)(run, folder):
             note(each)
     say(f"wrote {options.output}")
-
-
-if __name__ == "__main__":
-    run_module(__spec__.name)

@@ -240,10 +240,8 @@ def check_vectors(config: DictConfig) -> None:
     if kind is VectorsKind.random:
         return
     if config.tokenizer.kind is not TokenizerKind.word:
-        raise UserError(
-            f"vectors={kind.value} requires tokenizer=word, not tokenizer={config.tokenizer.kind.value}; "
-            "set vectors=random, or tokenizer=word if the task has words"
-        )
+        problem = f"vectors={kind.value} requires tokenizer=word, not tokenizer={config.tokenizer.kind.value}"
+        raise UserError(f"{problem}; set vectors=random, or tokenizer=word if the task has words")
     if getattr(config.model.get("architecture"), "name", None) == "logistic":
         raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, no vectors; leave it out")
     if not config.vectors.trained and config.model.get("tie_embeddings"):

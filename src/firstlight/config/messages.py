@@ -98,10 +98,8 @@ def _not_parsed(argument: str) -> str:
     if value.endswith(","):
         return f"{argument}: a value must not end with a comma; write {key}={value.rstrip(',')}"
     if is_given:
-        return (
-            f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
-            f"write {quoted_option(key.strip(), value.strip())}"
-        )
+        problem = "a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell"
+        return f"{argument}: {problem}; write {quoted_option(key.strip(), value.strip())}"
     known = known_keys()
     if key in known:
         spaces = ", without spaces around the equals sign" if "=" in sys.argv else ""
@@ -109,10 +107,8 @@ def _not_parsed(argument: str) -> str:
     candidates = choices_named(key) or [f"{name}=…" for name in nearest_keys(key, known)]
     if Path(argument).is_file():
         candidates = [quoted_option("data.path", argument)]
-    return (
-        f"{argument}: write arguments as key=value, and quote a value with spaces; "
-        f"{question(candidates) or '`--help` lists the keys'}"
-    )
+    remedy = question(candidates) or "`--help` lists the keys"
+    return f"{argument}: write arguments as key=value, and quote a value with spaces; {remedy}"
 
 
 def _wrong_value(error: OmegaConfBaseException) -> str:

@@ -91,13 +91,7 @@ class TrainingBatches(EndlessBatches):
     """Endless sampler of shuffled row numbers. The rows of one pass are a permutation drawn from (seed, pass)."""
 
     def __init__(
-        self,
-        rows: np.ndarray,
-        batch_size: int,
-        seed: int,
-        *,
-        lengths: np.ndarray | None = None,
-        **share: int,
+        self, rows: np.ndarray, batch_size: int, seed: int, *, lengths: np.ndarray | None = None, **share: int
     ) -> None:
         """rows: (n,) row numbers; lengths: (n,), to batch rows of similar length."""
         super().__init__(batch_size, seed, **share)

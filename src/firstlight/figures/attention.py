@@ -30,10 +30,7 @@ LOWEST_ROW = 1.4  # inches; an upright label does not fit next to a lower row
 
 
 def plot_attention_heads(
-    weights: NDArray[np.floating],
-    queries: Sequence[str],
-    keys: Sequence[str],
-    title: str = "Attention",
+    weights: NDArray[np.floating], queries: Sequence[str], keys: Sequence[str], title: str = "Attention"
 ) -> Figure:
     """Plot the attention weights of one layer as one heat map for each head.
 

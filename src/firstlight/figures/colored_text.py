@@ -70,10 +70,7 @@ def plot_colored_words(
 
 
 def plot_surprising_text(
-    pieces: Sequence[str],
-    bits: NDArray[Any],
-    *,
-    title: str = "Surprise of each character",
+    pieces: Sequence[str], bits: NDArray[Any], *, title: str = "Surprise of each character"
 ) -> Figure:
     """Plot a text with a background color for each piece: the darker the color, the larger the surprise.
 

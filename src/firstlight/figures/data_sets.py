@@ -100,11 +100,7 @@ def _percent(share: float) -> str:
 
 
 def plot_label_counts(
-    counts: NDArray[Any],
-    groups: Sequence[str],
-    names: Sequence[str],
-    *,
-    title: str = "Labels of each split",
+    counts: NDArray[Any], groups: Sequence[str], names: Sequence[str], *, title: str = "Labels of each split"
 ) -> Figure:
     """Plot the number of rows with each label, with one panel for each split and one bar for each label.
 

@@ -1,6 +1,5 @@
 """Panel of a generator in the playground: the text as it is written, and the candidates for each token."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -55,8 +54,7 @@ class GeneratorPanel(Panel):
 
     def page_data(self) -> dict[str, Any]:
         run = self.run
-        return {
-            "tokenizers": [json.loads(run.tokenizer.to_json())],
+        return super().page_data() | {
             "separator_id": run.separator_id,
             "first_id": first_id(run.tokenizer, run.separator_id),
             "is_of_plays": run.is_of_plays,

@@ -3,6 +3,7 @@
 Long texts are cut before any computation. Imports no heavy library.
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ class Panel(ABC):
 
         `tokenizers` has the JSON of each tokenizer. Only for a panel with a `network`.
         """
-        raise NotImplementedError
+        return {"tokenizers": [json.loads(self.run.tokenizer.to_json())]}
 
     def warm_up(self) -> None:
         """Answer one request, so that the first user does not wait for the initialization of libraries."""

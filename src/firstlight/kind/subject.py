@@ -118,6 +118,5 @@ class Subject:
         if self.loaded is not None:
             return self.loaded.open_data(self.data_changes, self.log_dir, "train")
         data = instantiate(self.data_node, _convert_="object")
-        data.prepare_data()
-        data.setup("fit")
+        data.ensure_setup()
         return data

@@ -37,10 +37,8 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
     first, *others = text.split(MASK)
     if not others:
         quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
-        raise UserError(
-            f"the text {quoted!r} does not contain {MASK}; write {MASK} for each word to fill in, "
-            f"as in 'It {MASK} after a week'"
-        )
+        problem = f"the text {quoted!r} does not contain {MASK}"
+        raise UserError(f"{problem}; write {MASK} for each word to fill in, as in 'It {MASK} after a week'")
     return list(chain(tokenizer.encode(first), *([tokenizer.vocab_size, *tokenizer.encode(part)] for part in others)))
 
 

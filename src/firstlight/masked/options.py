@@ -42,17 +42,13 @@ class MaskedConfig(TransformerConfig):
         super().__post_init__()
         check_convolution(self.convolution)
         if self.causal:
-            raise ValueError(
-                "model.causal=true hides the words after a [MASK], which the network needs to fill it in; set "
-                "model.causal=false, or use a generator"
-            )
+            problem = "model.causal=true hides the words after a [MASK], which the network needs to fill it in"
+            raise ValueError(f"{problem}; set model.causal=false, or use a generator")
         if self.head_layer and self.activation is Activation.swiglu:
             raise ValueError("model.head_layer=true has no gate for model.activation=swiglu; use gelu")
         if self.norm_kind is NormKind.over_words:
-            raise ValueError(
-                "model.norm_kind=over_words applies to classifiers and translators, not to masked language models; set "
-                "model.norm_kind=layer"
-            )
+            problem = "model.norm_kind=over_words applies to classifiers and translators, not to masked language models"
+            raise ValueError(f"{problem}; set model.norm_kind=layer")
 
     @property
     def network(self) -> str:

@@ -1,6 +1,5 @@
 """Panel of a masked language model in the playground: the words for each [MASK] of a text."""
 
-import json
 from html import escape
 from typing import Any
 
@@ -33,7 +32,7 @@ class MaskedPanel(Panel):
         return EXAMPLES
 
     def page_data(self) -> dict[str, Any]:
-        return {"tokenizers": [json.loads(self.run.tokenizer.to_json())], "truncation": self.run.truncation.name}
+        return super().page_data() | {"truncation": self.run.truncation.name}
 
     def answer(self, asked: Inputs) -> str:
         """Return the most probable words and the attention, as HTML. asked: text; map and head of the attention."""

@@ -218,10 +218,8 @@ class TransformerConfig:
         if self._target_ is not None or not self.scale_scores:
             raise ValueError("model.parametrization=mup requires model.scale_scores=true and no model._target_")
         if self.base_head_dim is None and self.head_dim is None and self.base_dim % self.num_heads:
-            raise ValueError(
-                f"model.base_dim={self.base_dim} is not divisible by model.num_heads={self.num_heads}; set "
-                "model.base_head_dim, the size of one head at this width"
-            )
+            problem = f"model.base_dim={self.base_dim} is not divisible by model.num_heads={self.num_heads}"
+            raise ValueError(f"{problem}; set model.base_head_dim, the size of one head at this width")
 
     @property
     def own_attention(self) -> str | None:

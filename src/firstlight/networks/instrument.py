@@ -226,10 +226,8 @@ def _points(network: nn.Module) -> dict[str, Point]:
         if _computes(last):
             points[f"{norm_name}.hook_normalized"] = Point(last, "output")
     if not points:
-        raise ValueError(
-            f"a {type(network).__name__} has no blocks whose activations have names; pass a Classifier, a Generator, "
-            "an EncoderDecoder or a MaskedLanguageModel"
-        )
+        problem = f"a {type(network).__name__} has no blocks whose activations have names"
+        raise ValueError(f"{problem}; pass a Classifier, a Generator, an EncoderDecoder or a MaskedLanguageModel")
     return points
 
 

@@ -60,10 +60,8 @@ def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
     now, then = (flat(_fixed(each)) for each in (plain(config), trained))
     for key in sorted(then):  # a later version may have more keys
         if now.get(key) != then[key]:
-            raise UserError(
-                f"{key}={now.get(key)} differs from the {then.get(key)} that the resumed run was trained with; "
-                f"start a new run, or init_from= this one"
-            )
+            problem = f"{key}={now.get(key)} differs from the {then.get(key)} that the resumed run was trained with"
+            raise UserError(f"{problem}; start a new run, or init_from= this one")
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

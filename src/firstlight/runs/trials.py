@@ -136,10 +136,8 @@ def made(part: str, node: Any, **changes: Any) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, getattr(module, BASES[part]))):
         raise UserError(f"{key}._target_={target} is not a {part} of Optuna; {remedy}")
     if cls is getattr(module, UNPICKLES, None):
-        raise UserError(
-            f"{key}._target_={target} unpickles values of {STUDY_FILE}, which could run code from that file; "
-            "choose another sampler, such as hydra/sweeper/sampler=tpe"
-        )
+        problem = f"{key}._target_={target} unpickles values of {STUDY_FILE}, which could run code from that file"
+        raise UserError(f"{problem}; choose another sampler, such as hydra/sweeper/sampler=tpe")
     for name, parameter in signature(cls).parameters.items():  # some classes notice it in the middle of a search
         if isinstance(node.get(name), str) and isinstance(parameter.default, int | float):
             raise UserError(f"{key}.{name}={node[name]} must be a number, such as {parameter.default}")

@@ -250,10 +250,8 @@ def choices(override: Override) -> list[str]:
     if not override.is_sweep_override():
         return [f"{key}={override.get_value_element_as_str()}"]
     if not override.is_discrete_sweep():
-        raise UserError(
-            f"{override.input_line}: a grid requires lists, such as {key}=1,2; an interval requires "
-            "hparams_search=optuna"
-        )
+        problem = f"{override.input_line}: a grid requires lists, such as {key}=1,2"
+        raise UserError(f"{problem}; an interval requires hparams_search=optuna")
     pattern: Any = override.value()
     if isinstance(pattern, Glob):
         return [f"{key}={choice}" for choice in _matching(pattern, key.partition("@")[0].lstrip("+"), override)]
@@ -314,10 +312,8 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     described = record.get("data")
     trained_on = described.get("fingerprint", fingerprint) if isinstance(described, dict) else fingerprint
     if trained_on != fingerprint:
-        raise UserError(
-            f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint}); "
-            f"choose another sweep.name, or restore the data"
-        )
+        problem = f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint})"
+        raise UserError(f"{problem}; choose another sweep.name, or restore the data")
     if record.get("code", code) != code and not job.config.sweep.any_code:
         raise UserError(
             f"{where} has a run with other code ({record['code']}, now {code}); choose another sweep.name, "

@@ -75,10 +75,8 @@ def connected(options: DictConfig) -> Any:
         return ray
     host, _, port = str(options.address).rpartition(":")
     if "://" in host:
-        raise UserError(
-            f"hydra.launcher.address={options.address}: a sweep starts on a machine of the cluster; start it "
-            "there with hydra.launcher.address=auto, or use `ray job submit`"
-        )
+        problem = f"hydra.launcher.address={options.address}: a sweep starts on a machine of the cluster"
+        raise UserError(f"{problem}; start it there with hydra.launcher.address=auto, or use `ray job submit`")
     if port.isdigit():
         try:
             socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()

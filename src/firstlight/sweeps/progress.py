@@ -305,8 +305,7 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
         key = job.data_key
         if key not in sizes:
             data = instantiate(job.config.data, _convert_="object")
-            data.prepare_data()
-            data.setup("fit")
+            data.ensure_setup()
             sizes[key] = data.network_sizes(), data.num_counted
         of_network, num_counted = sizes[key]
         with torch.device("meta"):

@@ -55,10 +55,8 @@ def refusal(described: dict[str, Any]) -> str | None:
     """
     here = platform.node()
     if described["environment"] != environment():
-        return (
-            f"{described['environment']} started the sweep, and {here} has {environment()}; "
-            "install the same versions on all machines"
-        )
+        problem = f"{described['environment']} started the sweep, and {here} has {environment()}"
+        return f"{problem}; install the same versions on all machines"
     if not Path(described["folder"]).is_dir():
         return f"{here} does not see {described['folder']}; start the sweep in a folder that all machines share"
     sweep, file = Path(described["sweep"]), Path(described["sweep"], SWEEP_FILE)

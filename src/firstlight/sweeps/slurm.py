@@ -65,10 +65,8 @@ def slurm(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
     except FileNotFoundError:
-        raise UserError(
-            f"hydra/launcher=slurm: {command[0]} is not installed here; start the sweep on a machine of the cluster "
-            "that submits jobs"
-        ) from None
+        problem = f"hydra/launcher=slurm: {command[0]} is not installed here"
+        raise UserError(f"{problem}; start the sweep on a machine of the cluster that submits jobs") from None
     except subprocess.CalledProcessError as error:
         raise RunError(error.stderr.strip().splitlines()[-1]) from error
 

@@ -153,10 +153,8 @@ def _gradients(module: Training, batch: Any) -> tuple[bool, str]:
     if not dead:
         return True, f"all {len(trained)} weights have gradients"
     more = f" and {len(dead) - MOST_NAMED} more" if len(dead) > MOST_NAMED else ""
-    return (
-        False,
-        f"no gradient for {', '.join(dead[:MOST_NAMED])}{more}; forward does not use them, or they are detached",
-    )
+    problem = f"no gradient for {', '.join(dead[:MOST_NAMED])}{more}"
+    return False, f"{problem}; forward does not use them, or they are detached"
 
 
 def _evaluation(module: Training, batch: Any) -> tuple[bool, str]:
@@ -234,10 +232,8 @@ def _cache(module: Training, batch: Any) -> tuple[bool | None, str]:
     difference = _difference(network(ids), torch.cat(parts, dim=1))
     if difference <= ALMOST:
         return True, "token by token with the cache gives the logits of the complete text"
-    return (
-        False,
-        f"with the cache, the logits differ by {difference:.2g}; check the positions and the mask of new tokens",
-    )
+    problem = f"with the cache, the logits differ by {difference:.2g}"
+    return False, f"{problem}; check the positions and the mask of new tokens"
 
 
 def _inputs(batch: Any) -> tuple[Tensor, ...]:

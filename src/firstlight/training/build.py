@@ -115,8 +115,7 @@ def prepared_data(config: DictConfig) -> TableData:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     data: TableData = instantiate(config.data, _convert_="object")
-    data.prepare_data()
-    data.setup("fit")
+    data.ensure_setup()
     return data
 
 

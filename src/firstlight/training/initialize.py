@@ -78,10 +78,8 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             if name in taken and weight.data_ptr() == own[EMBEDDING].data_ptr():
                 taken[name] = joined
     if not taken:
-        raise UserError(
-            f"init_from={run}: no weight in {path} has the name and shape of a weight of this network; choose the same "
-            "model"
-        )
+        problem = f"init_from={run}: no weight in {path} has the name and shape of a weight of this network"
+        raise UserError(f"{problem}; choose the same model")
     module.load_state_dict({**own, **taken})
     left = [name for name in own if name not in taken]
     copied = f"init_from {path}: {len(taken)} weights copied"

@@ -84,10 +84,8 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
         _say("%s: %s; the run resumes from %s, at step %d", folder.path, problems[0], newest.path, newest.step)
         return newest
     if folder.checkpoints() or (keeps_checkpoints and _had_checkpoints(folder)):
-        raise UserError(
-            f"{folder.path} cannot be resumed, and its history is kept: {', '.join(problems)}; "
-            f"restore one of them from a copy, or start a new run without resume="
-        )
+        problem = f"{folder.path} cannot be resumed, and its history is kept: {', '.join(problems)}"
+        raise UserError(f"{problem}; restore one of them from a copy, or start a new run without resume=")
     if folder.is_run():
         _say("%s: the run ended before its first checkpoint; it starts again at step 0", folder.path)
     return None
@@ -104,10 +102,8 @@ def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
         if limit is None and config.epochs == start.metadata["config"].get("epochs"):
             limit, name = start.metadata.get(key, -1), "epochs"
         if limit is not None and 0 <= limit <= done:
-            raise UserError(
-                f"{name}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}; "
-                f"raise {name} to train it further"
-            )
+            problem = f"{name}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}"
+            raise UserError(f"{problem}; raise {name} to train it further")
 
 
 def _ends_a_step(checkpoint: dict[str, Any]) -> bool:

@@ -46,10 +46,8 @@ class EncoderDecoderConfig(TransformerConfig):
         if self.context_length < 2:
             raise ValueError(f"context_length={self.context_length} must be at least 2, for one word and the end")
         if self.causal:
-            raise ValueError(
-                "model.causal=true does not apply to translation: the encoder is never causal, the decoder always; "
-                "set it to false"
-            )
+            problem = "model.causal=true does not apply to translation: the encoder is never causal, the decoder always"
+            raise ValueError(f"{problem}; set it to false")
 
     @property
     def network(self) -> str:
@@ -114,10 +112,8 @@ class PairOptions(DataOptions):
             raise ValueError("tokenizer=char makes sentences too long; use tokenizer=subword or word for translation")
         size = self.tokenizer.max_size
         if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES + NUM_MARKS:
-            raise ValueError(
-                f"tokenizer.max_size={size} is too small for 256 bytes and 4 marks; "
-                f"set it to {NUM_BYTES + NUM_MARKS} or more"
-            )
+            problem = f"tokenizer.max_size={size} is too small for 256 bytes and 4 marks"
+            raise ValueError(f"{problem}; set it to {NUM_BYTES + NUM_MARKS} or more")
 
 
 declare("data", PairOptions)

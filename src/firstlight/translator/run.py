@@ -88,11 +88,8 @@ class TranslatorRun(PredictingRun):
 
         >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
-        search, context_length, lengths = (
-            self.search(beam_size, length_penalty),
-            self.network.context_length,
-            list[int](),
-        )
+        search, context_length = self.search(beam_size, length_penalty), self.network.context_length
+        lengths: list[int] = []
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             ids = self.tokenizers.source.encode_batch(chunk)
             lengths += ids.lengths.tolist()
