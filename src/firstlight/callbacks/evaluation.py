@@ -218,8 +218,6 @@ class TorchMetric(MetricCallback):
         values: dict[str, Tensor] = value if isinstance(value, dict) else {self.name: value}
         for name, number in values.items():
             if number.numel() != 1:
-                raise UserError(
-                    f"callbacks.{self.name}: the value of {name} must be one number, not a tensor of shape "
-                    f"{tuple(number.shape)}; average it"
-                )
+                problem = f"the value of {name} must be one number, not a tensor of shape {tuple(number.shape)}"
+                raise UserError(f"callbacks.{self.name}: {problem}; average it")
         return values

@@ -28,10 +28,8 @@ class ClassMetric(MetricCallback):
         metadata = getattr(pl_module, "metadata", None) or {}
         if (data := data_if_any(trainer)) is not None:
             if not hasattr(data, "class_names"):
-                raise UserError(
-                    f"Accuracy and ConfusionMatrix require data with classes, such as ReviewData, not "
-                    f"{type(data).__name__}; remove the callback"
-                )
+                problem = "Accuracy and ConfusionMatrix require data with classes, such as ReviewData"
+                raise UserError(f"{problem}, not {type(data).__name__}; remove the callback")
             return self.metric_of(list(data.class_names), are_ordered=data.has_ordered_classes)
         if metadata.get("class_names"):
             labels = metadata["config"].get("data", {}).get("labels")

@@ -263,10 +263,9 @@ def check_trainer(config: DictConfig) -> None:
             raise UserError(f"trainer.{key}={trainer[key]} must be at least 1")
     interval = trainer.get("val_check_interval")
     if is_number(interval) and interval <= 0:
-        raise UserError(
-            f"trainer.val_check_interval={interval} must be a share of an epoch above 0, or a number of batches of at "
-            "least 1; to train without validation, set trainer.limit_val_batches=0"
-        )
+        problem = "must be a share of an epoch above 0, or a number of batches of at least 1"
+        remedy = "to train without validation, set trainer.limit_val_batches=0"
+        raise UserError(f"trainer.val_check_interval={interval} {problem}; {remedy}")
     for key in TRAINS_NOTHING_AT_0:
         if config.train and is_number(trainer.get(key)) and trainer[key] == 0:
             raise UserError(

@@ -81,10 +81,8 @@ def _refuse_owner_elsewhere(path: Path) -> None:
     seen = path.stat().st_mtime
     while host := _owner_elsewhere(path):
         if path.stat().st_mtime != seen:
-            raise UserError(
-                f"{path.parent}: a process on {host} uses this folder, and the disk does not share its locks between "
-                "computers; wait for that process, or stop it"
-            )
+            problem = f"a process on {host} uses this folder, and the disk does not share its locks between computers"
+            raise UserError(f"{path.parent}: {problem}; wait for that process, or stop it")
         time.sleep(SECONDS_TO_SETTLE)
 
 

@@ -130,10 +130,9 @@ def refuse_foreign(target: str, checkpoint: Path) -> None:
         came_along = folder is not None and path.is_relative_to(folder)
         if module in sys.modules or (path.is_relative_to(here) and not came_along):
             return
-    raise UserError(
-        f"the checkpoint names the class {target}, which is not in the current folder or is next to the checkpoint, so "
-        "its code is not run; start in the folder of its project, or import its module first"
-    )
+    problem = "which is not in the current folder or is next to the checkpoint, so its code is not run"
+    remedy = "start in the folder of its project, or import its module first"
+    raise UserError(f"the checkpoint names the class {target}, {problem}; {remedy}")
 
 
 def _unpacked(checkpoint: Path, here: Path) -> Path | None:

@@ -40,10 +40,9 @@ def check_targets(config: DictConfig) -> None:
         if not target.isascii() or not all(part.isidentifier() for part in target.split(".")) or "." not in target:
             raise UserError(f"{key}={target} must be a class in a module, such as my_package.my_module.MyClass")
         if location(target) is None and not _is_built_in(target):
-            raise UserError(
-                f"{key}={target}: the package {_package(target)} is neither in {Path.cwd()} nor in this environment; "
-                f"correct the name, or start in the folder that has the package"
-            )
+            problem = f"the package {_package(target)} is neither in {Path.cwd()} nor in this environment"
+            remedy = "correct the name, or start in the folder that has the package"
+            raise UserError(f"{key}={target}: {problem}; {remedy}")
 
 
 def import_targets(config: DictConfig) -> None:

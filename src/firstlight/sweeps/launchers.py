@@ -110,10 +110,8 @@ def check_gpus(config: DictConfig) -> None:
         remedy = "n_jobs for the number of jobs at a time"
         if is_on_slurm(config):
             remedy = "gpus_per_node to 1 or more, with trainer=gpu and one process for each job"
-        raise UserError(
-            f"hydra.launcher.jobs_per_gpu={per_gpu} must be at least 1, and above 1 it requires jobs that use one GPU "
-            f"each; set hydra.launcher.{remedy}"
-        )
+        problem = "must be at least 1, and above 1 it requires jobs that use one GPU each"
+        raise UserError(f"hydra.launcher.jobs_per_gpu={per_gpu} {problem}; set hydra.launcher.{remedy}")
 
 
 def refuse_processes(config: DictConfig) -> None:
@@ -131,10 +129,8 @@ def refuse_processes(config: DictConfig) -> None:
         for key, option in started.items():
             given = config.trainer.get(key) if is_restarted or key == "num_nodes" else 1
             if str(given) not in (str(launcher[option]), "-1", "auto"):
-                raise UserError(
-                    f"hydra.launcher.{option}={launcher[option]} must equal trainer.{key}={given} of a training by "
-                    "trainer=ddp; change one of them"
-                )
+                problem = f"must equal trainer.{key}={given} of a training by trainer=ddp"
+                raise UserError(f"hydra.launcher.{option}={launcher[option]} {problem}; change one of them")
     if not is_restarted or "Slurm" in str(launcher.get("_target_")):
         return
     raise UserError(

@@ -79,10 +79,8 @@ def check_partition(name: str | None) -> None:
     if name is None and any(each.endswith("*") for each in up):
         return
     if name not in known:
-        raise UserError(
-            f"hydra.launcher.partition={name or 'null'}: the partitions that accept jobs are "
-            f"{', '.join(sorted(known)) or 'none'}"
-        )
+        accepting = ", ".join(sorted(known)) or "none"
+        raise UserError(f"hydra.launcher.partition={name or 'null'}: the partitions that accept jobs are {accepting}")
 
 
 def squeue() -> dict[str, tuple[str, str]]:

@@ -216,10 +216,8 @@ def refuse_other_teacher(now: dict[str, Any] | None, then: dict[str, Any] | None
     """Raise UserError if a run resumes with another teacher. now, then: what `set_teacher` returned."""
     if (now or {}).get("fingerprint") != (then or {}).get("fingerprint"):
         names = [",".join((each or {}).get("names", [])) or "null" for each in (now, then)]
-        raise UserError(
-            f"teacher={names[0]} is not the teacher {names[1]} that the resumed run learned from, or it has changed; "
-            "name or restore that one, or start a new run"
-        )
+        problem = f"is not the teacher {names[1]} that the resumed run learned from, or it has changed"
+        raise UserError(f"teacher={names[0]} {problem}; name or restore that one, or start a new run")
 
 
 def build_callbacks(config: DictConfig, kind: Kind) -> list[Callback]:
