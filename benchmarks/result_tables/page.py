@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from result_tables.comparisons import Verdict, are_on_same_texts, compare, corrected, interval, value_of
-from result_tables.plan import SHARES, Column, Line, Plan, Section, Summary, Table
+from result_tables.plan import SHARES, WITHOUT_UNITS, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
 from result_tables.sweeps import part_of
 
@@ -100,10 +100,12 @@ def reference_of(record: Record, line: Line, column: Column) -> str:
 
 
 def cell(found: Sequence[Record], column: Column) -> str:
-    """Return mean ± standard deviation (number of seeds) [interval of the split]."""
+    """Return mean ± standard deviation (number of seeds) [interval of the split, if the records have its units]."""
     measured = [record for record in found if value_of(record, column) is not None]
     if not measured:
         return WAITING
+    if column.metric in WITHOUT_UNITS:
+        return spread(measured, column)
     limits = interval(measured, column)
     low, high = (number(each, column).removesuffix("%") for each in (limits.low, limits.high))
     return f"{spread(measured, column)} [{low}, {high}]"
@@ -121,8 +123,8 @@ def spread(found: Sequence[Record], column: Column) -> str:
 
 
 def number(value: float, column: Column) -> str:
-    """Return a value as a text. Accuracies are percentages."""
-    if column.metric in SHARES:
+    """Return a value as a text. Accuracies, F1 and the calibration error are percentages."""
+    if column.metric in (*SHARES, "macro_f1", "calibration_error"):
         return f"{100 * value:.1f}%"
     return f"{value:.1f}" if column.rises else f"{value:.3f}"
 

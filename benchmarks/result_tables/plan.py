@@ -8,7 +8,8 @@ from omegaconf import OmegaConf
 
 PAIRS = "pairs"  # the share of pairs of consecutive texts of which both are classified correctly
 SHARES = ("accuracy", PAIRS)
-RISES = (*SHARES, "bleu", "bleu_beam4")  # for all other metrics, lower is better
+WITHOUT_UNITS = ("macro_f1", "calibration_error", "mean_absolute_error")  # a record has only their values
+RISES = (*SHARES, "macro_f1", "bleu", "bleu_beam4")  # for all other metrics, lower is better
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,9 @@ class Section:
     notes: str = ""
 
     def lines(self) -> list[Line]:
-        """Return the lines of all tables."""
-        return [line for table in self.tables for line in table.lines]
+        """Return the lines of all tables, each once."""
+        every = [line for table in self.tables for line in table.lines]
+        return [line for place, line in enumerate(every) if line not in every[:place]]
 
     def line(self, name: str) -> Line:
         """Return the line of a name."""

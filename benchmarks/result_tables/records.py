@@ -124,8 +124,9 @@ def _write(record: Record, file: Path) -> None:
 def of_training(run: Run, found: Record, name: str) -> Record:
     """Return an evaluation of a training: that of its end if it saved the predictions, else that of evaluate.py."""
     predictions = read_predictions(run.folder / "predictions" / f"{name}.npz")
-    if predictions is not None and predictions.is_of_classes:
-        return {"metrics": metrics_of(found, STAGES[name]), "units": units_of_predictions(predictions)}
+    if predictions is not None and predictions.is_of_classes:  # evaluate.py also measures the calibration error
+        metrics = of_folder(run.evaluate(["--split", name]))["metrics"] | metrics_of(found, STAGES[name])
+        return {"metrics": metrics, "units": units_of_predictions(predictions)}
     split, *more = name.split("-")
     options = [part for each in more for part in ("--stride", each.removeprefix("stride"))]
     evaluated = of_folder(run.evaluate(["--split", split, *options]))

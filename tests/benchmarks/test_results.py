@@ -97,6 +97,17 @@ def test_a_line_has_the_deviation_of_its_seeds_and_the_interval_of_the_split() -
     assert "torch 9.9" in page
 
 
+def test_a_line_in_two_tables_is_measured_once_and_macro_f1_has_no_interval_of_the_split() -> None:
+    content = content_of([LINE])
+    (section,) = content["sections"].values()
+    section["tables"].append({"columns": [["test macro-F1", "test", "macro_f1"]], "lines": [LINE]})
+    record = record_of(1, validation=right(0.5), test=right(0.5))
+    record["evaluations"]["test"]["metrics"]["macro_f1"] = 0.4567
+    page = page_with(content, {"ours": [record]}, ["command"])
+    assert "| ours | `python src/train.py task=stars seed=1` | 1,234 | 5,678 | 45.7% (1) | 1.5 min |" in page
+    assert page.count("`make results ONLY=task`") == 1
+
+
 def test_a_baseline_has_no_seed_and_a_reference_is_that_of_its_record() -> None:
     lines = [
         {"name": "counted", "title": "counted", "baseline": "--task stars"},

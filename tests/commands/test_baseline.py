@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from firstlight.classifier import baseline as baseline_classifier
 from firstlight.classifier.baseline import NaiveBayesRegression
 from firstlight.errors import UserError
+from firstlight.figures import calibration_bins
 from firstlight.generator.baseline import token_losses
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
@@ -51,7 +52,8 @@ def test_the_record_is_that_of_a_training_on_the_same_data(stars, trained) -> No
     _, record = stars
     assert training.keys() <= record.keys()
     assert record["data"] == training["data"]
-    assert record["metrics"].keys() == training["metrics"].keys()
+    measured_here = {"val/calibration_error", "test/calibration_error"}  # and by evaluate.py
+    assert record["metrics"].keys() == training["metrics"].keys() | measured_here
     assert record["seconds"].keys() == training["seconds"].keys()
     assert training["versions"].items() <= record["versions"].items()
     for key in ("task", "seed", "tags", "git", "status", "reason", "optimized_metric"):
@@ -75,6 +77,7 @@ def test_the_numbers_are_those_of_a_regression_in_a_few_lines(stars: tuple[Path,
         shares = model.predict_proba(vectorizer.transform(texts))
         off = np.abs(shares.argmax(axis=1) - np.array(labels))
         expected = {"accuracy": (off == 0).mean(), "mean_absolute_error": off.mean()}
+        expected["calibration_error"] = calibration_bins(shares, np.array(labels)).error
         expected["loss"] = -np.log(shares[np.arange(len(labels)), labels]).mean()
         found = {name: record["metrics"][f"{stage}/{name}"] for name in expected}
         assert found == pytest.approx(expected, abs=1e-3), split

@@ -25,6 +25,7 @@ from firstlight.data.row_options import LongTexts
 from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.figures import (
+    calibration_bins,
     confusion_table,
     plot_confusion_matrix,
     plot_predicted_per_star,
@@ -89,11 +90,14 @@ class Judged:
         return Judged(self.data, self.split, self.rows[places], self.logits[torch.from_numpy(places)])
 
     def metrics(self) -> dict[str, float]:
-        """Return the loss, the metrics of the callback `Accuracy` and, of two classes, AUC, for rows with a target."""
+        """Return the loss, the metrics of the callback `Accuracy`, the expected calibration error with ten bins and, of
+        two classes, AUC, for rows with a target.
+        """
         targets = torch.from_numpy(self.targets)
         measure = classification_metrics(self.data.num_classes, are_ordered=self.data.has_ordered_classes)
         measured = {"loss": classification_loss(self.logits, targets)}
         measured |= measure(torch.from_numpy(self.predicted), targets)
+        measured["calibration_error"] = calibration_bins(self.probabilities, self.targets).error
         if len(set(self.targets.tolist())) == self.data.num_classes == 2:  # undefined if a class has no rows
             measured["auc"] = binary_auroc(torch.from_numpy(self.probabilities[:, 1]), targets)
         return {name: float(value) for name, value in measured.items()}

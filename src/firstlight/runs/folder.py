@@ -29,7 +29,9 @@ SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see wh
 ENDED = ("finished", "pruned")  # the statuses of a run that is not trained again
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
 MOST_BYTES_OF_A_RECORD = 2**24
-LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
+LOWER_IS_BETTER = (
+    *("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error", "calibration_error"),
+)
 
 
 def lower_is_better(metric: str) -> bool:
