@@ -4,14 +4,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.callbacks.prune_trial import PruneTrial
+from firstlight.callbacks.prune_trial import PruneByTexts, PruneTrial, is_worse
 from firstlight.errors import UserError
+from firstlight.runs.predictions import Predictions
 from firstlight.runs.trials import STUDY_NAME, made, storage_of
 
+WILCOXON = {"_target_": "optuna.pruners.WilcoxonPruner", "p_threshold": 0.05, "n_startup_steps": 2}
 ABOVE_2 = {"_target_": "optuna.pruners.ThresholdPruner", "upper": 2.0}
 
 
@@ -76,6 +79,49 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
     assert not trainer.should_stop
     assert callback.pruned_at is None
     assert study.trials[number].intermediate_values == {0: 2.5}
+
+
+def test_a_trial_whose_texts_are_predicted_worse_than_by_the_best_one_is_pruned(tmp_path: Path) -> None:
+    study = optuna.create_study(storage=storage_of(tmp_path / "study.journal"), study_name=STUDY_NAME)
+    draw = np.random.default_rng(0)
+    hard, ones = draw.gamma(2, 0.5, 50).astype(np.float32), np.ones(50, dtype=np.int64)
+
+    def validated(losses: Any, step: int, key: str = "k") -> bool:
+        callback = PruneByTexts(tmp_path / "study.journal", study.trials[-1].number, WILCOXON, "val/loss")
+        callback.keep(Predictions(np.arange(50), losses, ones, ones, key), "val")
+        trainer = trainer_at(step, float(losses.mean()))
+        callback.on_validation_end(trainer, None)
+        return bool(trainer.should_stop)
+
+    study.ask()
+    assert not any(validated(hard + 9, step) for step in (10, 20)), "there is no best trial yet"
+    study.tell(0, float(hard.mean()) + 9)
+    study.ask()
+    assert not validated(hard + 9 + draw.normal(0, 0.1, 50), 10)
+    assert not validated(hard + 99, 20, key="other texts")
+    assert not validated(hard + 99, 30), "the best trial has no third validation"
+    study.tell(1, 99.0)
+    study.ask()
+    assert not validated(hard, 10)
+    assert validated(hard + 9.1, 20)
+    (tmp_path / "losses" / "trial-0000_0000.npz").write_bytes(b"PK")
+    study.ask()
+    with pytest.raises(UserError, match=r"losses/trial-0000_0000.npz cannot be read .*; choose another sweep.name"):
+        validated(hard, 10)
+
+
+def test_the_level_is_that_of_a_whole_trial_and_a_planted_difference_is_found() -> None:
+    pruner = made("pruner", WILCOXON, p_threshold=0.05 / 3)
+
+    def is_pruned(difference: float, number: int) -> bool:
+        draw = np.random.default_rng(number)
+        hard, best, trial = draw.gamma(2, 0.5, 200), draw.normal(0, 0.3, (3, 200)), draw.normal(0, 0.3, (3, 200))
+        pairs = zip(np.cumsum(trial, axis=0) + difference, np.cumsum(best, axis=0), strict=True)
+        return any(is_worse(hard + one, hard + other, pruner, falls=True) for one, other in pairs)
+
+    assert np.mean([is_pruned(0.0, number) for number in range(200)]) <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
+    assert np.mean([is_pruned(0.2, number) for number in range(200)]) > 0.9
+    assert not is_worse(np.ones(50), np.zeros(50), pruner, falls=False)
 
 
 @pytest.mark.parametrize(

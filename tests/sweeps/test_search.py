@@ -19,6 +19,7 @@ from optuna.storages.journal._storage import JournalOperation
 
 from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
+from firstlight.runs.predictions import read_predictions
 from firstlight.runs.trials import objectives_of, storage_of
 from firstlight.sweeps import search
 from firstlight.sweeps.study import Study, distribution, readable
@@ -317,7 +318,8 @@ def test_the_result_of_a_trial_is_the_mean_over_its_seeds_of_which_finished_ones
     scripts, tiny_training
 ) -> None:
     quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=1"]
-    quick += ["trainer.max_steps=2", "optimized_metric=val/loss", "seed=7"]
+    quick += ["trainer.max_steps=2", "optimized_metric=val/loss", "seed=7", "hydra/sweeper/pruner=wilcoxon"]
+    quick += ["trainer.val_check_interval=1", "trainer.check_val_every_n_epoch=null"]
     done = scripts.succeed("train", *quick, "hydra.sweeper.seeds=2")
     assert "2 jobs: 2 finished, 0 failed, 0 to go" in said(done)
     found = records(folder_of(scripts))
@@ -327,10 +329,14 @@ def test_the_result_of_a_trial_is_the_mean_over_its_seeds_of_which_finished_ones
     (trial,) = study_in(scripts).trials
     one, two = losses.values()
     assert one != two
-    assert trial.user_attrs == {"seed=7": one, "seed=8": two}
+    assert (trial.user_attrs["seed=7"], trial.user_attrs["seed=8"]) == (one, two)
     assert trial.value == pytest.approx((one + two) / 2)
     best = json.loads((folder_of(scripts) / "best.json").read_text())
     assert (best["value"], best["seeds"]) == (trial.value, losses)
+    (kept,) = (folder_of(scripts) / "losses").iterdir()  # of the first seed, which the pruner sees
+    predictions = read_predictions(kept)
+    assert kept.name == "trial-0000_0000.npz"
+    assert predictions.losses.mean() == pytest.approx(trial.intermediate_values[0], rel=1e-3)
 
     path = folder_of(scripts) / "study.journal"  # as if the process had been killed before the second seed
     content = path.read_text()

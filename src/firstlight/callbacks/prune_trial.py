@@ -9,10 +9,14 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.checkpoint import is_last_step
-from firstlight.runs.trials import STUDY_NAME, made, storage_of
+from firstlight.callbacks.write_predictions import WritePredictions
+from firstlight.errors import UserError
+from firstlight.runs.predictions import Predictions, UnreadablePredictions, read_predictions, write_predictions
+from firstlight.runs.trials import MAXIMIZE, MINIMIZE, STUDY_NAME, made, storage_of, trial_folder
 
 log = logging.getLogger(__name__)
 
+LOSSES = "losses"  # the folder of the predictions of trials, next to the study
 VALIDATED_AT, PRUNED_AT = "validated_at_steps", "pruned_at_step"  # attributes of a trial in the study
 
 
@@ -65,10 +69,14 @@ class PruneTrial(Callback):
             trial.report(float(trainer.callback_metrics[self.metric]), step=number)
         if self.pruned_at is not None:
             return step >= self.pruned_at
-        if is_last_step(trainer) or not trial.should_prune():
+        if is_last_step(trainer) or not self._is_behind(number):
             return False
         trial.set_user_attr(PRUNED_AT, step)
         return True
+
+    def _is_behind(self, number: int) -> bool:
+        """Return what the pruner says after a validation with this number."""
+        return bool(self._trial.should_prune())
 
     def _reported(self) -> dict[int, float]:
         values: dict[int, float] = self._study.get_trials(deepcopy=False)[self.number].intermediate_values
@@ -99,3 +107,67 @@ class PruneTrial(Callback):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_study", "_trial")}
+
+
+class PruneByTexts(PruneTrial, WritePredictions):
+    """Stop a trial whose validation texts are predicted worse than by the best trial so far, by Wilcoxon's test.
+
+    The values of each text are paired with those of the best trial at the same validation: its losses, or for
+    val/accuracy its hits. The level of `WilcoxonPruner` is divided by the number of validations of the best trial, so
+    that it is that of the whole trial (Bonferroni). Each trial stores its predictions next to the study.
+
+    Raises:
+        UserError: For several processes, for a module whose steps return no losses of texts, and for a damaged file.
+    """
+
+    def __init__(self, study: Path, number: int, pruner: Any, metric: str) -> None:
+        PruneTrial.__init__(self, study, number, pruner, metric)
+        WritePredictions.__init__(self, study.parent / LOSSES)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if trainer.world_size > 1:
+            raise UserError(f"hydra/sweeper/pruner=wilcoxon: requires one process, not {trainer.world_size}")
+
+    def reads(self, trainer: Trainer) -> bool:
+        return trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking
+
+    def keep(self, predictions: Predictions, stage: str) -> None:
+        self.latest: Predictions = predictions
+
+    def _is_behind(self, number: int) -> bool:
+        from optuna.trial import TrialState
+
+        if not hasattr(self, "latest"):
+            raise UserError("hydra/sweeper/pruner=wilcoxon: validation_step returns no losses of texts; use median")
+        write_predictions(self._file(self.number, number), self.latest)
+        if not self._study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]):
+            return False
+        best = self._study.best_trial
+        try:
+            other = read_predictions(self._file(best.number, number))
+        except UnreadablePredictions as error:
+            raise UserError(f"{error}; choose another sweep.name") from error
+        if other is None or other.key != self.latest.key:
+            log.warning("trial %d has no validation %d of the same texts; nothing is compared", best.number, number)
+            return False
+        metric = self.metric if other.values(self.metric) is not None else "val/loss"
+        falls = metric != self.metric or self._study.direction.name == "MINIMIZE"
+        level = self.pruner["p_threshold"] / len(best.intermediate_values)
+        pruner = made("pruner", self.pruner, p_threshold=level)
+        return is_worse(self.latest.values(metric), other.values(metric), pruner, falls=falls)
+
+    def _file(self, trial: int, validation: int) -> Path:
+        return self.folder / f"{trial_folder(trial)}_{validation:04d}.npz"
+
+
+def is_worse(values: Any, best: Any, pruner: Any, *, falls: bool) -> bool:
+    """Return whether WilcoxonPruner finds the values of a trial worse than those of the best one, both (texts,)."""
+    import optuna
+
+    study = optuna.create_study(direction=MINIMIZE if falls else MAXIMIZE)
+    known, new = (
+        optuna.trial.create_trial(value=float(each.mean()), intermediate_values=dict(enumerate(each.tolist())))
+        for each in (best, values)
+    )
+    study.add_trial(known)
+    return bool(pruner.prune(study, new))

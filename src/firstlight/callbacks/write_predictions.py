@@ -32,7 +32,7 @@ class WritePredictions(EvaluationCallback):
         self.parts = []
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
-        if trainer.state.fn is TrainerFn.FITTING or trainer.world_size > 1 or not isinstance(outputs, dict):
+        if not self.reads(trainer) or not isinstance(outputs, dict):
             return
         if "probabilities" in outputs:
             part = of_classes(outputs.get("rows", batch.rows), outputs["probabilities"], outputs["targets"])
@@ -46,7 +46,15 @@ class WritePredictions(EvaluationCallback):
         parts, self.parts = self.parts, []
         if parts:
             found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
-            write_predictions(self.folder / f"{SPLITS[stage]}.npz", predictions_of(found))
+            self.keep(predictions_of(found), stage)
+
+    def reads(self, trainer: Trainer) -> bool:
+        """Return whether the predictions of this evaluation are read."""
+        return trainer.state.fn is not TrainerFn.FITTING and trainer.world_size == 1
+
+    def keep(self, predictions: Predictions, stage: str) -> None:
+        """Do what the callback is for with the predictions of a split."""
+        write_predictions(self.folder / f"{SPLITS[stage]}.npz", predictions)
 
 
 def of_classes(rows: Tensor, shares: Tensor, targets: Tensor) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """What a search and its trials share: objectives, the Pareto front, and Optuna's parts. Imports nothing heavy."""
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,6 +120,7 @@ def made(part: str, node: Any, **changes: Any) -> Any:
     """
     from hydra.errors import InstantiationException  # reports read this module, and do not require Hydra
     from hydra.utils import instantiate
+    from optuna.exceptions import ExperimentalWarning
 
     key = f"hydra.sweeper.{part}"
     if isinstance(node, str):
@@ -142,7 +144,9 @@ def made(part: str, node: Any, **changes: Any) -> Any:
         if isinstance(node.get(name), str) and isinstance(parameter.default, int | float):
             raise UserError(f"{key}.{name}={node[name]} must be a number, such as {parameter.default}")
     try:
-        return instantiate(node, **changes, _convert_="all")
+        with warnings.catch_warnings():  # some classes are new, and Optuna may change their arguments
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return instantiate(node, **changes, _convert_="all")
     except (InstantiationException, TypeError, ValueError) as error:
         raise UserError(f"{key}: {target}: {reason(error)}; correct its arguments") from error
 

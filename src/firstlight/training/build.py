@@ -23,7 +23,7 @@ from torchmetrics import Metric, MetricCollection
 
 from firstlight.callbacks.checkpoint import FinalValidation
 from firstlight.callbacks.evaluation import TorchMetric
-from firstlight.callbacks.prune_trial import PruneTrial
+from firstlight.callbacks.prune_trial import PruneByTexts, PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.config.schema import DistillationOptions
@@ -247,7 +247,9 @@ def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
     if hydra.sweeper.get("n_trials") is None or not is_chosen(hydra.sweeper.get("pruner")):
         return None
     study = Path(hydra.sweep.dir) / STUDY_FILE
-    return PruneTrial(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)
+    by_texts = str(hydra.sweeper.pruner["_target_"]).endswith(".WilcoxonPruner")
+    callback = PruneByTexts if by_texts else PruneTrial
+    return callback(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
