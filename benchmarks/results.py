@@ -71,6 +71,10 @@ def wanted(runs: list[Run], options: Options) -> list[Run]:
 def measure(run: Run, section: Section, options: Options) -> bool:
     """Make the record of a run, which is trained if necessary. Return False if it failed."""
     try:
+        if run.line.folds is not None:
+            done = not options.train or run.measure()  # both commands continue
+            write_record(run, (), options.measured)
+            return done
         if run.line.sweep is not None:
             run.refuse_other_sweep()
             done = not missing_of(run) or not options.train or run.measure()

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 
+from result_tables import folds
 from result_tables.comparisons import Verdict, are_on_same_texts, compare, corrected, interval, value_of
 from result_tables.plan import SHARES, WITHOUT_UNITS, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
@@ -35,6 +36,9 @@ def section_parts(section: Section, records: Records) -> list[str]:
     parts = []
     for table in section.tables:
         parts += [table.text] if table.text else []
+        if table.lines[0].folds is not None:
+            parts += [folds.part_of(record, line) for line in table.lines for record in records(section.name, line)]
+            continue
         if table.lines[0].sweep is not None:
             parts += [part_of(record, table.lines[0]) for record in records(section.name, table.lines[0])]
             continue

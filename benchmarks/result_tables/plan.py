@@ -31,13 +31,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table, which has one of train, baseline, evaluate, reference, published and sweep.
+    """A line of a table, which has one of train, baseline, evaluate, reference, published, sweep and folds.
 
     train, baseline: what follows the command. evaluate: the options of an evaluation of the runs of another line, `of`,
     such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
     published: texts by the title of a column, and of parameters and seen. sweep: what follows the command of a sweep
-    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted. generated:
-    whether the data is generated, as the title of the section must say.
+    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted. folds: what
+    follows the command of a sweep over folds; `of` is what follows that of its baseline. generated: whether the data is
+    generated, as the title of the section must say.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Line:
     published: dict[str, str] | None = None
     sweep: str | None = None
     hold_out: str = ""
+    folds: str | None = None
     generated: bool = False
     seeds: tuple[int, ...] = ()
 

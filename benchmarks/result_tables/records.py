@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.predictions import Predictions, read_predictions
+from result_tables.folds import expected_runs, folds_record
 from result_tables.runs import MeasurementError, Record, Run
 from result_tables.sweeps import jobs_of, sweep_record, with_fits
 
@@ -43,6 +44,8 @@ def read_record(run: Run, measured: Path) -> Record | None:
 def missing_runs(run: Run, measured: Path) -> int:
     """Return how many trainings or counts a record lacks: 0 or 1, or the number of jobs of a sweep."""
     record = read_record(run, measured)
+    if run.line.folds is not None:
+        return expected_runs(run.line) if record is None else record["missing"]
     if run.line.sweep is None:
         return int(record is None)
     return len(jobs_of(run.line) if record is None else record["missing"])
@@ -50,6 +53,11 @@ def missing_runs(run: Run, measured: Path) -> int:
 
 def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     """Make the record of a finished run. It is evaluated if its folder lacks what it predicted for each text."""
+    if run.line.folds is not None:
+        pooled = folds_record(run)
+        refuse_other_source(run, pooled["data"])
+        _write(pooled, file_of(run, measured))
+        return
     if run.line.sweep is not None:
         record = sweep_record(run)
         if record is None:

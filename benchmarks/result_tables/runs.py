@@ -45,6 +45,8 @@ class Run:
         """The command as a user types it."""
         if self.line.train is not None:
             return f"python src/train.py {self.line.train} seed={self.seed}"
+        if self.line.folds is not None:
+            return f"python src/train.py -m {self.line.folds}"
         if self.line.sweep is not None:
             return f"python src/train.py {self.line.sweep}"
         if self.line.baseline is not None:
@@ -102,7 +104,11 @@ class Run:
         if self.line.evaluate is not None:
             print(f"this requires the finished run in {self.folder}", flush=True)
             return False
-        if self.line.sweep is not None:
+        if self.line.folds is not None:
+            baseline = [str(ROOT / "src" / "baseline.py"), *shlex.split(self.line.of), "--log-dir", str(self.folder)]
+            trained = [str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder / 'sweep'}"]
+            done = self._call(baseline) and self._call(trained)
+        elif self.line.sweep is not None:
             done = self._call([str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder}"])
         else:
             done = self._train() if self.line.train is not None else self._count()
@@ -144,7 +150,7 @@ class Run:
 def runs_of(plan: Plan, section: str, line: Line, folders: Path) -> list[Run]:
     """Return the runs of a line: one per seed, one for a baseline, none for lines that need no run of their own."""
     place = Path(section, line.name)
-    if line.baseline is not None or line.sweep is not None:
+    if line.baseline is not None or line.sweep is not None or line.folds is not None:
         return [Run(line, None, place, folders)]
     seeds = line.seeds
     if line.evaluate is not None:

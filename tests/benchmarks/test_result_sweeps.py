@@ -8,6 +8,7 @@ import pytest
 
 from firstlight.lab.reports import scaling_law
 from firstlight.lab.reports.scaling_law import ScalingLaw
+from firstlight.version import __version__
 from run_folders import make_run
 from tests_support import ROOT
 
@@ -22,6 +23,34 @@ from firstlight.lab.reports.scaling import final_point
 LINE = {"name": "names", "title": "names", "sweep": "experiment=scaling/names threads=1", "hold_out": "332k"}
 LAW = ScalingLaw(irreducible=1.7, size_factor=12, size_exponent=0.4, data_factor=800, data_exponent=0.6)
 SIZES = {"2k": 2560, "9k": 9680, "37k": 37_888, "113k": 114_688, "332k": 335_136}
+
+
+def test_folds_have_a_record_with_their_metrics_and_the_tables_of_the_report(tmp_path: Path) -> None:
+    found = {"title": "films", "name": "films", "folds": "experiment=a folds=2 seed=1", "of": "--task movies --folds 2"}
+    section = {"title": "Cross-validation", "unit": "texts", "tables": [{"lines": [found]}]}
+    plan = plan_of({"findings": "", "reading": "", "protocol": "", "sections": {"folds": section}})
+    line = plan.sections["folds"].lines()[0]
+    [run] = runs.runs_of(plan, "folds", line, tmp_path)
+    assert run.command == "python src/train.py -m experiment=a folds=2 seed=1"
+    assert records.missing_runs(run, tmp_path / "measured") == 4
+    for fold, model in ((0, "small"), (1, "small"), (0, "tfidf")):
+        value = 0.5 + 0.1 * fold
+        path = make_run(
+            run.folder,
+            f"{model}-{fold}",
+            model=model,
+            metrics={"val/accuracy": value, "test/accuracy": value},
+            versions={"firstlight": __version__},
+        )
+        (path / "config.yaml").write_text(f"data: {{folds: 2, fold: {fold}}}")
+    records.write_record(run, (), tmp_path / "measured")
+    record = records.read_record(run, tmp_path / "measured")
+    assert record is not None
+    assert (record["missing"], record["runs"][1]) == (1, ["small", 1, 1, 0.6])
+    page = page_of(plan, lambda *_: [record], lambda *_: [run.command])
+    assert f"films: `{run.command}` and `python src/baseline.py --task movies --folds 2`.\n\n1 of 4 runs wait." in page
+    assert "| small | – | 2 | 1 | 55.00 ± 63.53% |" in page
+    assert "tfidf is not pooled: these of its 2 folds are not finished: 1." in page
 
 
 def make_job(folder: Path, name: str) -> None:

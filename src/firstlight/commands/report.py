@@ -158,7 +158,10 @@ def report(options: ReportOptions) -> Path:
 
         sections.append(cross_validation(runs, of_tests, falls, options.metric))
     most = None if options.baseline else MOST_GROUPS
-    found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
+    found = [  # the folds are compared together and not one by one
+        board if has_folds(board.runs) else judged(board, load, place, most)
+        for board, place in zip(found, references, strict=True)
+    ]
     left = list(not_counted(found, runs))
     for run, why in left:
         if run.status != PRUNED:
@@ -166,7 +169,8 @@ def report(options: ReportOptions) -> Path:
     if pruned := sum(run.status == PRUNED for run, _ in left):
         say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
     in_order = sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
-    title, notes = heading(options, runs, in_order, len(left))
+    ranked = [board for board in in_order if not has_folds(board.runs)]
+    title, notes = heading(options, runs, ranked, len(left))
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, "\n".join(each.html() for each in sections)),
         "report.md": "\n".join([text.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]),
@@ -180,7 +184,7 @@ def report(options: ReportOptions) -> Path:
     for section in sections:
         section.show()
     if is_table_shown:
-        show([board for board in in_order if not has_folds(board.runs)])
+        show(ranked)
     if any(run.is_sample for run in runs):
         say(SAMPLE_NOTE)
     say(f"The report is {options.folder / 'report.html'}")
