@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.commands.train import had_test
+from firstlight.config.schema import compose
+from firstlight.config_files import CONFIG_DIR
 from firstlight.runs.folder import RunFolder
+from firstlight.training.resume import keep_own_settings
 from same_runs import assert_same_run, curve
 from tests_support import Scripts, contents
 
@@ -170,6 +174,37 @@ def test_a_resumed_run_keeps_the_test_setting_that_it_was_started_with(tmp_path:
     for test in (True, False):
         folder.config_file.write_text(f"test: {str(test).lower()}\n")
         assert had_test(folder) is test
+
+
+def test_a_later_default_does_not_change_a_resumed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = compose(["task=stars"])
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(OmegaConf.to_yaml(before, resolve=True))
+    changes = {"optimizer.lr": 0.5, "dropout": 0.7, "trainer.log_every_n_steps": 3, "epochs": 77}
+    lines = "".join(f"{key}: {value}\n" for key, value in changes.items() if "." not in key)
+    (tmp_path / "conf" / "task").mkdir(parents=True)
+    of_task = (CONFIG_DIR / "task" / "stars.yaml").read_text().replace("epochs: 4\n", lines)
+    (tmp_path / "conf" / "task" / "stars.yaml").write_text(
+        f"{of_task}optimizer: {{lr: 0.5}}\ntrainer: {{log_every_n_steps: 3}}\n"
+    )
+
+    def resumed_with(*typed: str) -> DictConfig:
+        config = compose(["task=stars", "resume=run", *typed])
+        keep_own_settings(config, ["resume=run", *typed])
+        return config
+
+    new, kept = compose(["task=stars"]), resumed_with()
+    assert {key: OmegaConf.select(new, key) for key in changes} == changes
+    for key in (*changes, "model.dropout"):
+        assert OmegaConf.select(kept, key) == OmegaConf.select(before, key) != OmegaConf.select(new, key)
+    typed = resumed_with("dropout=0.7", "epochs=9")
+    assert (typed.dropout, typed.model.dropout, typed.epochs) == (0.7, 0.7, 9)
+    assert typed.optimizer.lr == before.optimizer.lr
+    (tmp_path / "run" / "config.yaml").write_text("optimizer: {_target_: os.system, lr: 0.25}\npaths: {log_dir: x}\n")
+    hostile = resumed_with()
+    assert hostile.optimizer._target_ == new.optimizer._target_
+    assert (hostile.optimizer.lr, hostile.paths.log_dir) == (0.25, new.paths.log_dir)
 
 
 def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path) -> None:

@@ -95,7 +95,7 @@ class Judged:
         """
         targets = torch.from_numpy(self.targets)
         measure = classification_metrics(self.data.num_classes, are_ordered=self.data.has_ordered_classes)
-        measured = {"loss": classification_loss(self.logits, targets)}
+        measured: dict[str, Any] = {"loss": classification_loss(self.logits, targets)}
         measured |= measure(torch.from_numpy(self.predicted), targets)
         measured["calibration_error"] = calibration_bins(self.probabilities, self.targets).error
         if len(set(self.targets.tolist())) == self.data.num_classes == 2:  # undefined if a class has no rows

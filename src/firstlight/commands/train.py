@@ -39,7 +39,7 @@ from firstlight.sweeps import launchers
 from firstlight.sweeps.jobs import Job, refuse_search_options
 from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
-from firstlight.training.resume import refuse_folder, resume_own, resumed
+from firstlight.training.resume import keep_own_settings, refuse_folder, resume_own, resumed
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
 SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
@@ -62,7 +62,7 @@ def main() -> None:
         asked, options, overrides = parsed(sys.argv[1:])
         is_question = any(getattr(asked, option) for option in QUESTIONS)
         if not is_question:
-            overrides = resumed(overrides, is_sweep=asked.multirun)
+            typed, overrides = overrides, resumed(overrides, is_sweep=asked.multirun)
         sys.argv[1:] = [*options, *overrides]  # which Lightning passes to the other processes of a run
         if is_question:
             answer(asked, overrides)
@@ -76,7 +76,7 @@ def main() -> None:
                     raise UserError("--doctor examines one run; leave out -m and lists of values")
                 sweep(config, context)
                 return
-            check_run(config)
+            check_run(config, typed)
             if config.dry_run:
                 from firstlight.sweeps.progress import show_plan
 
@@ -203,9 +203,13 @@ def sweep(config: DictConfig, context: HydraContext) -> None:
     context.callbacks.on_multirun_end(config=config, config_name=CONFIG_NAME)
 
 
-def check_run(config: DictConfig) -> None:
-    """Raise UserError for a mistake in the configuration of a single run, before Hydra creates its folder."""
+def check_run(config: DictConfig, typed: Sequence[str]) -> None:
+    """Raise UserError for a mistake in the configuration of a single run, before Hydra creates its folder.
+
+    A run that is resumed first gets the settings that its folder stores. typed: the overrides of the command.
+    """
     HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
+    keep_own_settings(config, typed)
     check(config)
     refuse_search_options(config)
     refuse_folder(config, Path(config.hydra.run.dir))

@@ -57,6 +57,11 @@ def to_type_again(file: Path) -> list[str]:
     return [*refused(saved_lines(file), ())] if file.is_file() else []
 
 
+def is_harmless(key: str, value: Any) -> bool:
+    """Return whether a run's folder may choose the value of a key, in its config.yaml."""
+    return not _is_left_out(key) and all(_wrong(leaf, part) is None for leaf, part in _leaves(key, value))
+
+
 def saved_lines(file: Path) -> list[str]:
     """Return the lines of a run's overrides.yaml as text. Raises UserError for a line that is not an override."""
     lines = read_yaml(file)

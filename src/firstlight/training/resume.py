@@ -3,20 +3,22 @@
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.config.schema import compose
+from firstlight.config_files import groups
 from firstlight.errors import UserError
 from firstlight.files.locks import SECONDS_WITHOUT_BEAT
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import ENDED, RunFolder, refuse_links
-from firstlight.runs.identity import refuse_other_config, run_key
+from firstlight.runs.identity import flat, plain, refuse_other_config, run_key
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, value_of
 from firstlight.spelling import quoted
@@ -29,6 +31,7 @@ UNFINISHED = ("running", "interrupted", "failed")
 # another computer, its lock counts for SECONDS_WITHOUT_BEAT.
 SECONDS_FOR_OTHERS = SECONDS_WITHOUT_BEAT + 5
 LIMITS = "trainer.max_epochs or trainer.max_steps"
+DERIVED = ("resume", "test", "optimized_mode", "dry_run")  # stored as what they meant for the run, or for this command
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 
 
@@ -66,6 +69,29 @@ def resumed(typed: list[str], *, is_sweep: bool) -> list[str]:
     where = quoted(str(folder.path.absolute()))
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
     return [*merged(old, new), f"resume={where}", f"hydra.run.dir={where}", one_run]
+
+
+def keep_own_settings(config: DictConfig, typed: Sequence[str]) -> None:
+    """Give a resumed run the settings that its folder stores, except those typed now and those that follow from them.
+
+    A default that has changed since the run began does not change it. A value that a folder may not choose, such as a
+    class or a place, is the present one. typed: the overrides of the command. If they choose an experiment or another
+    file for several parts of the configuration, all settings are the present ones.
+    """
+    keys = {key_of(argument) for argument in typed} - WHERE_TO_RESUME
+    file = RunFolder(Path(config.resume or ".")).config_file
+    if config.resume is None or not file.is_file() or keys & (set(groups()) - set(config) - {"task"}):
+        return
+    saved, written = flat(read_config(file)), flat(OmegaConf.to_container(config, resolve=False))
+    written = {key: value for key, value in written.items() if not key.startswith("hydra.")}  # which is read-only
+    given = {key: value for key, value in written.items() if any(f"{key}.".startswith(f"{each}.") for each in keys)}
+    for follows in (False, True):  # the settings that follow from others, as ${dropout}, are compared after these
+        now = flat(plain(config))
+        for key in [key for key, value in saved.items() if key in now and now[key] != value and key not in DERIVED]:
+            if ("${" in str(written[key])) == follows and foreign.is_harmless(key, saved[key]):
+                OmegaConf.update(config, key, saved[key])
+    for key, value in given.items():
+        OmegaConf.update(config, key, value)
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
