@@ -29,15 +29,18 @@ DATA: dict[str, dict[str, Any]] = {  # the options of the data that a run reads
 def untrained_run(folder: Path, kind: str, *, tokenizer: Any = None, facts: Any = None, **model: Any) -> Any:
     """Return a run of a small network with random weights, all of which matter. It reads no file.
 
-    tokenizer: None: that of the kind, on TEXTS. facts: changes of the metadata. model: options of the network.
+    tokenizer: None: that of the kind, on TEXTS. facts: changes of the metadata, and `data`, those of the options of the
+    data. model: options of the network.
     """
     if tokenizer is None:
         tokenizer = tokenizer_of(kind)
+    facts = dict(facts or {})
+    data = DATA[kind] | facts.pop("data", {})
     config = KINDS[kind].get("module").config_type(**{"dim": 8, "num_heads": 2, "context_length": 12} | model)
     metadata = {
         "task": None,
         "network": kind,
-        "config": {"context_length": config.context_length, "model": plain(config), "data": dict(DATA[kind])},
+        "config": {"context_length": config.context_length, "model": plain(config), "data": data},
         "tokenizer": tokenizer.to_json(),
         "data_source": "local",
         "data_fingerprint": "f",
@@ -45,13 +48,15 @@ def untrained_run(folder: Path, kind: str, *, tokenizer: Any = None, facts: Any 
         **({"class_names": ["bad", "good"], "label_names": ["0", "1"]} if kind == "classifier" else {}),
         **({"separator_id": None} if kind == "generator" else {}),
         **({"source_tokenizer": None} if kind == "translator" else {}),
-        **(facts or {}),
+        **facts,
     }
     size = tokenizer.vocab_size
     source = metadata.get("source_tokenizer")
     source_size = tokenizer_of_json(source).vocab_size if source else size
     classes = len(metadata.get("class_names", ()))
-    network = randomized(build_network(config, vocab_size=size, num_classes=classes, source_vocab_size=source_size))
+    forms = {form: bool(facts.get(form)) for form in ("both_orders", "choices")}
+    sizes = {"vocab_size": size, "num_classes": classes, "source_vocab_size": source_size}
+    network = randomized(build_network(config, **sizes, **forms))
     weights = {f"network.{name}": weight for name, weight in network.state_dict().items()}
     content = {METADATA: copy.deepcopy(metadata), "state_dict": weights}
     return KINDS[kind].get("run").from_checkpoint(RunFolder(folder), folder / "best.ckpt", content)

@@ -136,7 +136,7 @@ def test_every_option_gives_equal_logits_or_a_line_that_names_it(
 
 def test_a_setting_without_a_place_is_refused_in_one_line(tmp_path: Path) -> None:
     run = untrained_run(tmp_path, "generator", norm="post")
-    refusal = "model.norm=post cannot be expressed in GPT2LMHeadModel, which has model.norm=pre; use --to safetensors"
+    refusal = r"model.norm=post cannot be expressed in GPT2LMHeadModel, which has model.norm=pre; use --to safetensors,"
     with pytest.raises(UserError, match=refusal):
         write_huggingface(run, tmp_path)
     assert not list(tmp_path.iterdir())

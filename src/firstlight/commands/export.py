@@ -14,6 +14,8 @@ from firstlight.terminal_text import note, say
 WRITERS = {
     "safetensors": "folder:write_safetensors",
     "huggingface": "folder:write_huggingface",
+    "torch-export": "graphs:write_torch_export",
+    "onnx": "graphs:write_onnx",
 }
 
 
@@ -22,14 +24,15 @@ class ExportOptions(RunOptions):
     """Write a trained run as a folder that other software reads.
 
     safetensors: the weights, the options and the vocabulary, which firstlight.load reads, too. huggingface: the network
-    as a model of transformers, if its settings allow it, and the tokenizer.
+    as a model of transformers, if its settings allow it, and the tokenizer. torch-export, onnx: the computation of the
+    network, which PyTorch or onnxruntime can run without firstlight, and the tokenizer.
 
     Args:
         to: The format.
         output: The folder to write; it must not exist.
     """
 
-    to: Literal["safetensors", "huggingface"]
+    to: Literal["safetensors", "huggingface", "torch-export", "onnx"]
     output: Path
 
 

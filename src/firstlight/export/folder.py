@@ -123,12 +123,14 @@ def refuse_inexpressible(run: Run, config: Any, form: Form) -> None:
         if allowed is not None and value not in allowed:
             raise UserError(
                 f"{run.path}: model.{name}={_typed(value)} cannot be expressed in {form.name}, which has "
-                f"model.{name}={listed(map(_typed, allowed), 'or')}; use --to safetensors"
+                f"model.{name}={listed(map(_typed, allowed), 'or')}; use --to safetensors, torch-export or onnx"
             )
     for name in ("both_orders", "choices", "target_encoding"):
         if run.metadata.get(name):
             key = "choice_columns" if name == "choices" else name
-            raise UserError(f"{run.path}: data.{key} cannot be expressed in {form.name}; use --to safetensors")
+            raise UserError(
+                f"{run.path}: data.{key} cannot be expressed in {form.name}; use --to safetensors, torch-export or onnx"
+            )
 
 
 def settings_of(config: Any) -> dict[str, Any]:

@@ -47,7 +47,9 @@ def form_of(kind: str, config: Any) -> Form:
     if kind == "generator":
         return LLAMA if plain(config.positions) == "rotary" else GPT2
     if kind not in FORMS:
-        raise UserError(f"--to huggingface has no model for a {KINDS[kind].noun}; use --to safetensors")
+        raise UserError(
+            f"--to huggingface has no model for a {KINDS[kind].noun}; use --to safetensors, torch-export or onnx"
+        )
     return FORMS[kind]
 
 
