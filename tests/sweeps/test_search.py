@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -22,7 +23,8 @@ from firstlight.errors import UserError
 from firstlight.runs.predictions import read_predictions
 from firstlight.runs.trials import objectives_of, storage_of
 from firstlight.sweeps import search
-from firstlight.sweeps.study import Study, distribution, readable
+from firstlight.sweeps import study as study_module
+from firstlight.sweeps.study import Study, distribution, importances, readable
 from tests_support import Done, Scripts, records, wait_until
 
 SPACE = [
@@ -162,6 +164,30 @@ def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continu
     again = scripts.succeed("train", *search)
     assert "2 jobs: 1 finished, 1 failed, 0 to go" in said(again)
     assert records(folder_of(scripts)) == found
+
+
+def studied(effect: float, seed: int) -> optuna.Study:
+    """Return a search of 20 trials with three keys, of which one may have an effect."""
+    draw, made, space = np.random.default_rng(seed), optuna.create_study(), FloatDistribution(0, 1)
+    for _ in range(20):
+        values = dict(zip("abc", draw.uniform(size=3).tolist(), strict=True))
+        result = effect * (values["b"] - 0.3) ** 2 + draw.normal(0, 0.05)
+        distributions = dict.fromkeys(values, space)
+        made.add_trial(optuna.trial.create_trial(params=values, distributions=distributions, value=result))
+    return made
+
+
+def test_the_key_with_an_effect_is_the_most_important_and_without_one_none_is(monkeypatch) -> None:
+    monkeypatch.setattr(study_module, "SHUFFLES", 39)
+    shares, p = importances(studied(3.0, seed=1))
+    assert (next(iter(shares)), p) == ("b", 1 / 40)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert sum(importances(studied(0.0, seed))[1] < 0.05 for seed in (1, 2, 3, 4)) <= 1
+
+
+def test_a_report_of_a_short_search_says_how_many_trials_the_importance_requires(whole: Scripts) -> None:
+    printed = whole.succeed("report", str(folder_of(whole))).stdout
+    assert "3 trials are finished, and 20 are required to show the importance of the keys." in printed
 
 
 def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:

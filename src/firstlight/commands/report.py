@@ -2,10 +2,11 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
+from firstlight.invocation import install_command
 from firstlight.lab.reports import text
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs, has_folds
 from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
@@ -23,10 +25,11 @@ from firstlight.lab.reports.page import page
 from firstlight.lab.reports.pair import compare_runs, decision
 from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.scaling import learning_curves, scaling, section_of
-from firstlight.lab.reports.tables import Column, Table
+from firstlight.lab.reports.tables import Column, Section, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
+from firstlight.runs.trials import STUDY_FILE
 from firstlight.terminal_text import note, say
 
 GROUPS_ON_TERMINAL = 20
@@ -157,6 +160,7 @@ def report(options: ReportOptions) -> Path:
         from firstlight.lab.reports.folds import cross_validation  # imports NumPy
 
         sections.append(cross_validation(runs, of_tests, falls, options.metric))
+    sections += searches(runs, options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [  # the folds are compared together and not one by one
         board if has_folds(board.runs) else judged(board, load, place, most)
@@ -189,6 +193,23 @@ def report(options: ReportOptions) -> Path:
         say(SAMPLE_NOTE)
     say(f"The report is {options.folder / 'report.html'}")
     return options.folder / "report.html"
+
+
+def searches(runs: Sequence[Run], folder: Path) -> Iterator[Section]:
+    """Yield a section on the importance of the keys of each search among the runs."""
+    for place in sorted({(folder / run.folder).parent for run in runs}):
+        if (place / STUDY_FILE).is_file():
+            if find_spec("optuna") is None:
+                note(f"{place}: the importance of the keys of a search requires Optuna: {install_command('optuna')}")
+                return
+            from firstlight.sweeps.study import importance_section  # imports Optuna
+
+            try:
+                section = importance_section(place / STUDY_FILE, place.name)
+            except UserError as error:
+                say(f"not shown: {error}", to=sys.stderr)
+            else:
+                yield from [section] if section else []
 
 
 def refuse_unknown_metric(metric: str | None, runs: Sequence[Run]) -> None:
