@@ -23,7 +23,7 @@ from firstlight import spelling
 from processes import NO_NETWORK, OF_SERVER, end_server
 from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
 
-pytest_plugins = ["callback_fixtures", "logged_runs"]
+pytest_plugins = ["callback_fixtures", "logged_runs", "split_folders"]
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it

@@ -1,4 +1,4 @@
-"""Random texts, quiet trainers, and stand-ins for a trainer at a step, for tests of networks, data and modules."""
+"""Random texts and weights, quiet trainers, and a stand-in for a trainer, for tests of networks, data and modules."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.trainer.states import TrainerStatus
-from torch import Tensor
+from torch import Tensor, nn
+
+from firstlight.networks.attention import MultiHeadAttention, attention_weights
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1, vocab_size: int = 29) -> tuple[Tensor, Tensor]:
@@ -15,6 +17,21 @@ def random_texts(lengths: list[int], width: int, seed: int = 1, vocab_size: int 
     padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     token_ids = torch.randint(2, vocab_size, padding_mask.shape, generator=generator)
     return token_ids.masked_fill(~padding_mask, 0), padding_mask
+
+
+def randomized(network: nn.Module) -> Any:
+    """Return the network with random weights, in float64 and for evaluation."""
+    torch.manual_seed(0)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return network.double().eval()
+
+
+def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """Return the output of an attention that is watched, and its weights."""
+    with attention_weights(attention) as weights:
+        output = attention(*arguments, **options)
+    return output, weights[""]
 
 
 def trainer_of(*callbacks: Callback, **options: Any) -> Trainer:

@@ -127,11 +127,6 @@ def test_what_is_missing_says_why_and_waits_at_the_end() -> None:
     assert page.rstrip().endswith(f"- `make results ONLY=task`: ours, 2 runs: `{command}`")
 
 
-def losses_of(loss: float) -> dict[str, Any]:
-    units = {"key": "text", "tokens": [10, 20, 30], "losses": [10 * loss, 20 * loss, 30 * loss]}
-    return {"metrics": {"loss": loss, "perplexity": float(np.exp(loss))}, "units": units}
-
-
 def test_a_verdict_says_better_worse_or_undecided() -> None:
     names = ["ours", "much worse", "much better", "as good"]
     lines = [{**LINE, "name": name, "title": name} for name in names]

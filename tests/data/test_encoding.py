@@ -1,7 +1,6 @@
 import bz2
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,9 @@ from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.tokenizers import train_word_tokenizer
+from split_folders import Rows, cached
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1, punctuation=False)
-
-Rows = list[dict[str, Any]]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return the folder of the data of a test."""
-    path = tmp_path / "data"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def write(folder: Path) -> Callable[..., None]:
-    """Write the rows of each split as JSONL."""
-
-    def write_splits(**splits: Rows) -> None:
-        for split, rows in splits.items():
-            (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    return write_splits
 
 
 def rows(count: int, word: str = "word", labels: int = 5) -> Rows:
@@ -56,11 +35,6 @@ def source_and_options(folder: Path, **options: Any) -> tuple[Source, ReviewOpti
     defaults = {"path": str(folder), "cache_dir": str(folder.parent / "cache"), "tokenizer": EVERY_WORD}
     reviews = ReviewOptions(**(defaults | options))
     return find_source(reviews), reviews
-
-
-def cached(folder: Path) -> list[Path]:
-    """Return the folders in the cache, complete or not."""
-    return sorted((folder.parent / "cache" / "encoded").glob("*"))
 
 
 def texts_of(encoded: EncodedTexts, split: str) -> list[str]:

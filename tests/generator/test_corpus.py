@@ -19,6 +19,7 @@ from firstlight.generator.options import CharacterOptions, Preparation, Split
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from split_folders import cached
 from tests_support import write_packed
 
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
@@ -67,11 +68,6 @@ def encode_names(file: Path, text: str | None = None, **options: Any) -> Corpus:
     text = "\n".join(NAMES) if text is None else text
     fractions = {"validation_fraction": 0.1, "test_fraction": 0.1}
     return encode_file(file, text, **({"preparation": Preparation.lines} | fractions | options))
-
-
-def cached(file: Path) -> list[Path]:
-    """Return the folders in the cache, complete or not."""
-    return sorted((file.parent / "cache" / "encoded").glob("*"))
 
 
 def documents_of(encoded: Corpus, split: str) -> list[str]:

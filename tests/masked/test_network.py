@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+import stand_ins
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.masked.network import MaskedLanguageModel
@@ -22,9 +23,7 @@ def make_network(seed: int = 0, **options: object) -> MaskedLanguageModel:
 
 def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
     """Return token ids (texts, width), some masked, padded with 0, and the padding mask of texts of these lengths."""
-    generator = torch.Generator().manual_seed(seed)
-    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
-    token_ids = torch.randint(2, VOCABULARY + 1, padding_mask.shape, generator=generator)
+    token_ids, padding_mask = stand_ins.random_texts(lengths, width, seed, VOCABULARY + 1)
     token_ids[:, 0] = VOCABULARY
     return token_ids.masked_fill(~padding_mask, 0), padding_mask
 

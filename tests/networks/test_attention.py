@@ -16,6 +16,7 @@ from firstlight.networks.block import build_block
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.masks import masked_softmax
 from firstlight.networks.variants import Positions
+from stand_ins import with_weights_of
 
 make_config = partial(TransformerConfig, dropout=0.0)
 
@@ -29,13 +30,6 @@ def make_attention(dim: int = 15, num_heads: int = 3, head_dim: int = 5, **optio
 
 def make_hidden(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-
-
-def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
-    """Return the output of an attention that is watched, and its weights."""
-    with attention_weights(attention) as weights:
-        output = attention(*arguments, **options)
-    return output, weights[""]
 
 
 def with_weights(attention: MultiHeadAttention) -> Call:

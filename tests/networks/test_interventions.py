@@ -26,6 +26,7 @@ from firstlight.networks.interventions import (
 from firstlight.networks.variants import PoolingKind
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
+from stand_ins import randomized
 
 WORDS, COUNT = 11, 8  # of the induction head: the vocabulary, and the tokens of each half of a text
 LENGTH, CERTAIN = 2 * COUNT, 30.0
@@ -82,13 +83,6 @@ def next_token_losses(token_ids: Tensor) -> Any:
     return lambda logits: F.cross_entropy(logits[:, COUNT:-1].transpose(1, 2), targets, reduction="none").mean(dim=1)
 
 
-def random(network: nn.Module) -> Any:
-    torch.manual_seed(0)
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return network.double().eval()
-
-
 def test_the_scores_of_heads_find_the_induction_head_and_the_head_of_the_previous_token() -> None:
     scores = head_scores(induction_network(), repeated())
     assert_close(scores["induction"][1, 1], torch.tensor(1 - 0.5 / COUNT, dtype=torch.float64))
@@ -120,7 +114,7 @@ def test_ablation_finds_the_two_heads_that_the_answer_requires_and_no_other() ->
 
 
 def test_the_mean_of_an_ablation_does_not_count_padding() -> None:
-    network = random(Classifier(ClassifierConfig(**SIZES), 23, 5))
+    network = randomized(Classifier(ClassifierConfig(**SIZES), 23, 5))
     token_ids = torch.tensor([[4, 7, 9, 0, 0], [3, 8, 1, 5, 2]])
     mask = torch.tensor([[True] * 3 + [False] * 2, [True] * 5])
     changes = mean_ablation(network, token_ids, mask, losses=lambda logits: logits[:, 2])
@@ -180,7 +174,7 @@ def test_the_lens_sees_the_answer_after_the_last_block_only() -> None:
     ids=str,
 )
 def test_the_contributions_to_a_logit_sum_to_it(options: dict[str, Any]) -> None:
-    network = random(Generator(GeneratorConfig(**SIZES, **options, head_bias=False, output_bias=False), 23))
+    network = randomized(Generator(GeneratorConfig(**SIZES, **options, head_bias=False, output_bias=False), 23))
     for name, parameter in network.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
@@ -194,7 +188,7 @@ def test_the_contributions_to_a_logit_sum_to_it(options: dict[str, Any]) -> None
 
 
 def test_a_contribution_is_the_product_with_the_output_layer_in_a_network_without_norms() -> None:
-    network = random(Generator(GeneratorConfig(**SIZES, norm="none"), 23))
+    network = randomized(Generator(GeneratorConfig(**SIZES, norm="none"), 23))
     token_ids = torch.tensor([[4, 7, 9, 4]])
     found = direct_logit_attribution(network, token_ids, score=lambda logits: logits[0, -1, 5])
     _, cache = run_with_cache(network, token_ids)
@@ -212,7 +206,7 @@ def test_a_contribution_is_the_product_with_the_output_layer_in_a_network_withou
 
 @pytest.mark.parametrize("pooling", PoolingKind)
 def test_the_contributions_of_a_classifier_sum_to_the_logit_for_every_pooling(pooling: PoolingKind) -> None:
-    network = random(Classifier(ClassifierConfig(**SIZES, pooling=pooling, norm="pre", output_bias=False), 23, 5))
+    network = randomized(Classifier(ClassifierConfig(**SIZES, pooling=pooling, norm="pre", output_bias=False), 23, 5))
     nn.init.zeros_(network.head.outputs.bias)
     if pooling is PoolingKind.per_token:
         nn.init.zeros_(network.head.score.bias)
@@ -226,7 +220,7 @@ def test_the_contributions_of_a_classifier_sum_to_the_logit_for_every_pooling(po
 
 def test_the_parts_of_a_translator_are_those_of_its_decoder() -> None:
     config = EncoderDecoderConfig(**SIZES, norm="pre", final_norm=True)
-    network = random(EncoderDecoder(config, 23, 23))
+    network = randomized(EncoderDecoder(config, 23, 23))
     inputs = torch.tensor([[4, 7, 9]]), torch.tensor([[2, 8, 6, 1]])
     found = direct_logit_attribution(network, *inputs, score=lambda logits: logits[0, -1, 5])
     assert {part.rpartition(".")[0] for part in found} >= {"decoder.0.attn", "decoder.1.cross_attn"}

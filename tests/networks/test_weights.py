@@ -15,6 +15,7 @@ from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.variants import Positions
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
+from stand_ins import randomized
 
 SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
 BATCH, SOURCES, TARGETS = 2, 11, 7
@@ -34,25 +35,18 @@ TARGET_PADDING = TARGET_MASK[:, None, None, :]
 BACK = torch.ones(TARGETS, TARGETS, dtype=torch.bool).tril()
 
 
-def randomize(network: nn.Module) -> nn.Module:
-    torch.manual_seed(0)
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return network.double().eval()
-
-
 def classifier(**options: object) -> tuple[nn.Module, Call]:
-    network = randomize(Classifier(ClassifierConfig(**SIZES, **options), 23, 5))
+    network = randomized(Classifier(ClassifierConfig(**SIZES, **options), 23, 5))
     return network, lambda: network(random_texts(BATCH, SOURCES), SOURCE_MASK)
 
 
 def generator(**options: object) -> tuple[nn.Module, Call]:
-    network = randomize(Generator(GeneratorConfig(**SIZES, **options), 23))
+    network = randomized(Generator(GeneratorConfig(**SIZES, **options), 23))
     return network, lambda: network(random_texts(BATCH, TARGETS))
 
 
 def translator(**options: object) -> tuple[nn.Module, Call]:
-    network = randomize(EncoderDecoder(EncoderDecoderConfig(**SIZES, num_decoder_layers=3, **options), 23, 23))
+    network = randomized(EncoderDecoder(EncoderDecoderConfig(**SIZES, num_decoder_layers=3, **options), 23, 23))
     sources, targets = random_texts(BATCH, SOURCES), random_texts(BATCH, TARGETS)
     return network, lambda: network(sources, targets, SOURCE_MASK, TARGET_MASK)
 

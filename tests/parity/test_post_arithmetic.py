@@ -1,7 +1,6 @@
 """Attention, computed by hand with small numbers."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -9,16 +8,10 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention, attention_weights
+from firstlight.networks.attention import MultiHeadAttention
+from stand_ins import with_weights_of
 
 LN3 = math.log(3)
-
-
-def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
-    """Return the output of an attention that is watched, and its weights."""
-    with attention_weights(attention) as weights:
-        output = attention(*arguments, **options)
-    return output, weights[""]
 
 
 def tensor(rows: object) -> Tensor:

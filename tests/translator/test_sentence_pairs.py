@@ -1,5 +1,3 @@
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +12,15 @@ from firstlight.translator import sentence_pairs
 from firstlight.translator.options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
+from split_folders import Rows, cached
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)
 PIECES = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
-
-Rows = list[dict[str, Any]]
 
 
 def rows(count: int, word: str = "word") -> Rows:
     """Return pairs with their own number in both languages, and one more word in the target."""
     return [{"en": f"the {word}{number}", "de": f"{word}{number} das Wort"} for number in range(count)]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return the folder of the data of a test."""
-    path = tmp_path / "data"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def write(folder: Path) -> Callable[..., None]:
-    """Write the pairs of each split as JSONL."""
-
-    def write_splits(**splits: Rows) -> None:
-        for split, pairs in splits.items():
-            (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
-
-    return write_splits
 
 
 def source_and_options(folder: Path, **options: Any) -> tuple[Source, PairOptions]:
@@ -54,11 +32,6 @@ def source_and_options(folder: Path, **options: Any) -> tuple[Source, PairOption
 def encode_folder(folder: Path, given: PairTokenizers | None = None, **options: Any) -> EncodedPairs:
     """Return the encoded folder of a test, with a cache next to it."""
     return encode_pairs(*source_and_options(folder, **options), given)
-
-
-def cached(folder: Path) -> list[Path]:
-    """Return the folders in the cache, complete or not."""
-    return sorted((folder.parent / "cache" / "encoded").glob("*"))
 
 
 def pairs_of(encoded: EncodedPairs, split: str) -> list[tuple[str, str]]:
