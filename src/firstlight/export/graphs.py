@@ -117,17 +117,11 @@ def graphs_of(run: Run) -> list[Graph]:
     if run.kind == "generator":
         return [Graph("model", network.forward, {"token_ids": ids}, "logits", (network,))]
     examples = {"token_ids": ids, "padding_mask": mask}
-    compute, parts = network.forward, [network]
+    if run.metadata.get("target_encoding"):
+        raise UserError(f"{run.path}: data.target_encoding=true cannot be exported as a graph; use --to safetensors")
     if num_choices := getattr(getattr(run, "choices", None), "num_choices", 0):
         examples = {name: each[:, None].expand(-1, num_choices, -1).clone() for name, each in examples.items()}
-    if getattr(run, "target_encoding", None) is not None:
-        counted: Any = run
-        parts.append(counted.target_encoding)
-
-        def compute(*inputs: Tensor) -> Tensor:
-            return network.forward(*counted.inputs(*inputs))
-
-    return [Graph("model", compute, examples, "logits", tuple(parts))]
+    return [Graph("model", network.forward, examples, "logits", (network,))]
 
 
 def exported(graph: Graph, run: Run) -> Any:
