@@ -27,12 +27,11 @@ from firstlight.lit.checkpoint import (
     TARGET_ENCODING,
 )
 from firstlight.lit.networks import plain
-from firstlight.masked.masking import MASK
 from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.predictions import FOLDER, read_predictions
 from firstlight.text.saved_tokenizers import kind_in_json, library_tokenizer, tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, SentenceTokenizer
-from firstlight.text.tokenizers import PAD, PAD_ID, UNK, UNKNOWN_ID, Tokenizer
+from firstlight.text.tokenizers import MASK, PAD, PAD_ID, UNK, UNKNOWN_ID, Tokenizer
 
 # What an exported folder has of a run's record and of its options: nothing about the machine or its user.
 RECORDED = (

@@ -22,10 +22,10 @@ from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, count_cuts
 from firstlight.errors import UserError
-from firstlight.masked.masking import KEPT, MASK, draw_masks, encode_masked
+from firstlight.masked.masking import KEPT, draw_masks, encode_masked
 from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.tokenizers import MASK, Tokenizer
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from firstlight.errors import UserError
 from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import SPECIAL, Tokenizer
+from firstlight.text.tokenizers import MASK, SPECIAL, Tokenizer
 
-MASK = "[MASK]"
 LONGEST_QUOTE = 40  # characters of a text in a message
 
 

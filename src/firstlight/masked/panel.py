@@ -6,9 +6,9 @@ from typing import Any
 from firstlight.kind import markup
 from firstlight.kind.attention import has_attention
 from firstlight.kind.panel import Inputs, Panel, beginning_of
-from firstlight.masked.masking import MASK
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.run import MaskedRun
+from firstlight.text.tokenizers import MASK
 
 EXAMPLES = (
     f"It {MASK} after a week",

@@ -16,10 +16,9 @@ from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.masked.data import MaskedBatch, MaskedReviewData, batch_to_fill_in
-from firstlight.masked.masking import MASK
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.terminal_text import say, write_out
-from firstlight.text.tokenizers import CONTINUATION, SPECIAL, Tokenizer
+from firstlight.text.tokenizers import CONTINUATION, MASK, SPECIAL, Tokenizer
 
 TEXTS_AT_ONCE = 256
 LONGEST_TEXT = 12  # words of a text that is chosen automatically

@@ -21,6 +21,7 @@ from firstlight.text.ragged import RaggedIds
 PAD, UNK = "[PAD]", "[UNK]"
 PAD_ID, UNKNOWN_ID = 0, 1
 SPECIAL = [PAD, UNK]
+MASK = "[MASK]"  # a word to fill in
 PAIR_MARKS = ["[START]", "[DELIMITER]", "[EXTRACT]"]  # around two texts (Radford et al. 2018); no text contains them
 START_ID, DELIMITER_ID, EXTRACT_ID = 2, 3, 4
 Text = str | tuple[str, ...]  # a text, or a pair of texts; for multiple choice, a context and the answers
