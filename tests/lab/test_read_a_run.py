@@ -152,6 +152,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(runs, scripts, caplog) -> 
         record, expected = (json.loads((each / "metrics.json").read_text()) for each in (written, run))
         metrics = expected["metrics"]
         assert ("test/auc" in record["metrics"]) == (task == "sentiment")  # of two classes, and of no training
+        assert 0 <= record["metrics"].pop("test/calibration_error") <= 1  # of no training
         record["metrics"].pop("test/auc", None)
         assert record["metrics"] == pytest.approx({name: metrics[name] for name in record["metrics"]}, rel=1e-5)
         for name in ("confusion_matrix.png", "confusion_matrix.csv", "probability_per_star.png"):

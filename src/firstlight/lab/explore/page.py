@@ -108,6 +108,7 @@ class Page:
             f"{''.join(parts)}</fieldset>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
         )
         path = self.folder / "film.gif"
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
             options: dict[str, Any] = {"append_images": images[1:], "duration": FRAME, "loop": 0}
             images[0].save(unfinished, format="GIF", save_all=True, **options)
