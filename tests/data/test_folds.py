@@ -93,6 +93,11 @@ def test_no_group_is_in_two_folds_and_every_row_is_tested_once(tmp_path, caplog)
         assert 30 <= len(each.rows("test")) <= 60
         assert each.targets[each.rows("test")].mean() == pytest.approx(0.5, abs=0.1)
     assert not caplog.records
+    of_one = [reviews(tmp_path / "texts.jsonl", folds=5, fold=fold, fold_group="7", **options) for fold in range(5)]
+    divided = [row for row in range(211) if lines[row]["by"].startswith("7_")]
+    assert sorted(row for each in of_one for row in each.rows("test").tolist()) == divided
+    with pytest.raises(UserError, match=r"data.fold_group: 23 is not a group of the training rows"):
+        reviews(tmp_path / "texts.jsonl", folds=5, fold_group="23", **options)
     undivided = reviews(tmp_path / "texts.jsonl", folds=5, **options | {"group_column": None})
     assert splits(undivided) != splits(found[0])
     with pytest.raises(UserError, match=r"data.folds=24 must be at most the number of groups of data.group_column, 23"):
@@ -148,6 +153,7 @@ def test_other_data_is_not_divided(folder, tmp_path):
         ({"folds": 5, "fold": 5}, r"fold=5 must be at least 0 and below"),
         ({"fold": 2}, r"fold=2 requires"),
         ({"folds": 2, "fold_seed": -1}, r"fold_seed=-1 must be at least 0"),
+        ({"group_column": "by", "fold_group": "a"}, r"data.fold_group=a requires data.folds"),
     ],
 )
 def test_values_out_of_range_are_refused(folder, options, message):

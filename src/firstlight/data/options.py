@@ -277,6 +277,8 @@ class ReviewOptions(WholeTextOptions, RowOptions):
         if not 0 < (shrinkage := self.target_encoding_shrinkage) < math.inf:
             raise ValueError(f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
         self.check_rows(self.text_columns)
+        if self.fold_group is not None and self.folds is None:
+            raise ValueError(f"data.fold_group={self.fold_group} requires data.folds; set it to the number of parts")
 
     @property
     def text_columns(self) -> list[str]:

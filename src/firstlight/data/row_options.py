@@ -66,6 +66,8 @@ class RowOptions:
             whose outputs are averaged. It applies to all but the training, for which data.random_span reads them.
         group_column: Column with the group of each row, such as its source, for the accuracy of each group in
             evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
+        fold_group: Group of which alone data.folds divides the rows, such as the source of the texts to predict; the rows
+            of the other groups are training rows of each fold; null: all rows are divided, and no group is.
         group_weights: Weight of the texts of a group in the training loss, as in 'data.group_weights={books:2}'; 1 for
             the other groups; null: 1 for all.
         finish_on: Group of which alone the last training steps draw rows, such as the source of the texts to predict;
@@ -75,6 +77,7 @@ class RowOptions:
 
     long_texts: LongTexts = LongTexts.cut
     group_column: str | None = None
+    fold_group: str | None = None
     group_weights: dict[str, float] | None = None
     finish_on: str | None = None
     finish_share: float = 0.2
@@ -85,7 +88,7 @@ class RowOptions:
             raise ValueError("data.long_texts=windows requires single texts; set it to cut, or name one column")
         if self.group_column is not None:
             column_and_pattern(self.group_column)
-        for key in ("group_weights", "finish_on"):
+        for key in ("fold_group", "group_weights", "finish_on"):
             if self.group_column is None and getattr(self, key) is not None:
                 raise ValueError(f"data.{key} requires data.group_column; set it to the column of the groups")
         if not 0 < self.finish_share < 1:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from firstlight.data import cache
 from firstlight.data.options import DataOptions
-from firstlight.data.row_options import FoldRows
+from firstlight.data.row_options import FoldRows, refuse_unknown_groups
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Text
 
@@ -58,7 +58,8 @@ def stored(
     """
     if options.folds is not None:
         depends_on["folds"] = [options.folds, options.fold, options.fold_rows.value, options.fold_seed]
-        depends_on["folds"] += [groups] if (groups := getattr(options, "group_column", None)) else []
+        of_groups = [getattr(options, name, None) for name in ("group_column", "fold_group")]
+        depends_on["folds"] += of_groups if any(of_groups) else []
     depends_on |= {
         "source": [source.fingerprint, *source.layout],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
@@ -124,7 +125,7 @@ def take_fold(
     """Make one fold the test split, in place. Raises UserError if there are fewer rows or groups than folds.
 
     splits: (rows,) indices into SPLITS; labels: (rows,) the class of each row. groups: (rows,) the names of the groups
-    that are not divided; None without groups.
+    that are not divided, or of which only `options.fold_group` is; None without groups.
     """
     assert options.folds is not None
     train, test = SPLITS.index("train"), SPLITS.index("test")
@@ -132,6 +133,9 @@ def take_fold(
         splits[:] = train
     splits[splits == test] = -1  # in no split
     rows = np.flatnonzero(splits == train)
+    if groups is not None and (divided := getattr(options, "fold_group", None)):
+        refuse_unknown_groups("fold_group", [divided], groups[rows])
+        rows, groups = rows[groups[rows] == divided], None
     if len(rows) < options.folds:
         raise UserError(f"data.folds={options.folds} must be at most the number of rows, {len(rows)}")
     if groups is None:

@@ -12,7 +12,7 @@ from firstlight.lit.metadata import is_same
 
 log = logging.getLogger(__name__)
 DIVISION = (  # the options of `data` that draw splits
-    *("folds", "fold", "fold_rows", "fold_seed"),
+    *("folds", "fold", "fold_rows", "fold_seed", "fold_group"),
     *("split", "validation_fraction", "test_fraction", "split_seed"),
 )
 

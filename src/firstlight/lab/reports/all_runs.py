@@ -33,7 +33,7 @@ PARTS_OF_A_RUN = {  # folders without runs
 }
 SEEDS = ("seed", "data.seed")
 PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
-FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed")
+FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed", "data.fold_group")
 SPLIT = (  # what decides which texts are validated
     *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
     *FOLDS,
