@@ -40,7 +40,7 @@ class TaskData(DataChanges):
         fold: The number of the part that is the test split, from 0.
         fold_rows: The rows that are divided: those of training, or all.
         fold_seed: The seed of the division.
-        fold_group: The group of which alone the rows are divided; requires --data.group-column.
+        fold_group: The group whose rows alone are divided; requires --data.group-column.
     """
 
     group_weights: dict[str, float] | None = None

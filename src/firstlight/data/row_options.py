@@ -66,8 +66,8 @@ class RowOptions:
             whose outputs are averaged. It applies to all but the training, for which data.random_span reads them.
         group_column: Column with the group of each row, such as its source, for the accuracy of each group in
             evaluation; or column:pattern, a regular expression whose first group is the name; null: no groups.
-        fold_group: Group of which alone data.folds divides the rows, such as the source of the texts to predict; the rows
-            of the other groups are training rows of each fold; null: all rows are divided, and no group is.
+        fold_group: Group whose rows alone data.folds divides, such as the source of the texts to predict; the rows of
+            the other groups are training rows of each fold; null: all rows are divided, and no group is.
         group_weights: Weight of the texts of a group in the training loss, as in 'data.group_weights={books:2}'; 1 for
             the other groups; null: 1 for all.
         finish_on: Group of which alone the last training steps draw rows, such as the source of the texts to predict;
