@@ -39,6 +39,17 @@ class RunOptions:
     log_dir: Path = Path("logs")
 
 
+@dataclass(kw_only=True)
+class JsonOption:
+    """Option of a command whose result other programs can read.
+
+    Args:
+        json: Write the result to standard output as JSON, and everything else to standard error.
+    """
+
+    json: bool = False
+
+
 def parse(options: Callable[..., Options], command: str) -> Options:
     """Return the options that were typed for a command. Messages spell options as this command does.
 

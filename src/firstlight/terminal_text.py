@@ -1,18 +1,23 @@
 """Printing without control characters: text from files, data sets and networks cannot send commands to the terminal.
 
-All lines are printed by `say` or `write_out`, tables by `firstlight.console`, and lines of a log by `Formatter`.
-Imports nothing heavy.
+All lines are printed by `say` or `write_out`, JSON by `write_json`, tables by `firstlight.console`, and lines of a log
+by `Formatter`. Imports nothing heavy.
 """
 
 import io
+import json
 import logging
+import math
 import os
 import re
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
 # The control characters C0 and C1 except tab and newline, which can send commands to a terminal (ESC begins a command,
 # OSC sets the title or the clipboard); the characters that change the order in which text is shown
@@ -45,6 +50,39 @@ def note(text: str) -> None:
 def write_out(text: str, *, end: str = "\n", flush: bool = False) -> None:
     """Write a result to standard output: with escapes on a terminal, and unchanged into a pipe or a file."""
     print(shown(text), end=end, flush=flush)  # noqa: T201
+
+
+_results: ContextVar[TextIO | None] = ContextVar("results", default=None)  # standard output within `only_json`
+
+
+@contextmanager
+def only_json(*, wanted: bool) -> Iterator[None]:
+    """Within the block, let only `write_json` write to standard output. Everything else goes to standard error.
+
+    wanted: whether the command has `--json`; without it, nothing changes.
+    """
+    token = _results.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr if wanted else sys.stdout):
+            yield
+    finally:
+        _results.reset(token)
+
+
+def write_json(value: Any, indent: int | None = 2) -> None:
+    """Write a result to standard output as JSON. A number that is not finite is null. Only ASCII is written."""
+    print(json.dumps(_plain(value), indent=indent, allow_nan=False, default=str), file=_results.get())
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case float():
+            return value if math.isfinite(value) else None
+    return value
 
 
 def discard_output() -> None:

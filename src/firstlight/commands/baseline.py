@@ -9,7 +9,7 @@ from typing import Any, Literal
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.command_options import parse
+from firstlight.command_options import JsonOption, parse
 from firstlight.commands.frame import STARTED_AT
 from firstlight.config.checks import compose_task
 from firstlight.errors import Interrupted, UserError
@@ -20,7 +20,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain
-from firstlight.terminal_text import say
+from firstlight.terminal_text import only_json, say, write_json
 
 OF_CLASSIFIERS = ("max_words", "group_prior", "method")  # arguments of its `fit`
 
@@ -62,7 +62,7 @@ class OtherTexts(DataChanges):
 
 
 @dataclass
-class BaselineOptions:
+class BaselineOptions(JsonOption):
     """Train and measure a classical baseline on the data of a task: TF-IDF, NB-SVM, n-grams or counts of neighbors.
 
     Args:
@@ -91,10 +91,11 @@ class BaselineOptions:
 def main() -> None:
     """Parse the command line and measure."""
     options = parse(BaselineOptions, "baseline")
-    if options.folds is None:
-        measure_baseline(options)
-    else:
-        measure_folds(options, options.folds)
+    with only_json(wanted=options.json):
+        if options.folds is None:
+            measure_baseline(options)
+        else:
+            measure_folds(options, options.folds)
 
 
 def measure_folds(options: BaselineOptions, folds: int) -> None:
@@ -103,7 +104,7 @@ def measure_folds(options: BaselineOptions, folds: int) -> None:
         raise UserError(f"--folds {folds} must be at least 2, without --data.folds and --data.fold; change it")
     paths = []
     for fold in range(folds):
-        each = replace(options, folds=None, data=replace(options.data, folds=folds, fold=fold))
+        each = replace(options, folds=None, json=False, data=replace(options.data, folds=folds, fold=fold))
         if found := finished(each):
             say(f"Fold {fold} is finished: {as_typed(found)}")
         paths.append(found or measure_baseline(each))
@@ -112,7 +113,12 @@ def measure_folds(options: BaselineOptions, folds: int) -> None:
 
     folder = paths[0].parent
     runs = [run for run in gather(folder) if folder / run.folder in paths]
-    cross_validation(runs, SavedPredictions(folder, "test"), direction_of(runs)).show()
+    pooled = cross_validation(runs, SavedPredictions(folder, "test"), direction_of(runs))
+    if options.json:
+        records = [{"folder": path, **RunFolder(path).read()} for path in paths]
+        write_json({"folds": records, "pooled": pooled.plain()})
+    else:
+        pooled.show()
 
 
 def finished(options: BaselineOptions) -> Path | None:
@@ -154,7 +160,10 @@ def measure_baseline(options: BaselineOptions) -> Path:
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             raise
         finish(folder, record, "finished")
-    report(folder, record)
+    if options.json:
+        write_json({"folder": folder.path, **record})
+    else:
+        report(folder, record)
     return folder.path
 
 

@@ -6,11 +6,14 @@ from firstlight.command_options import parse
 from firstlight.kind import evaluation
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.kind.load import load, located
+from firstlight.terminal_text import only_json
 
 
 def main() -> None:
     """Parse the command line and evaluate."""
-    evaluate(parse(EvaluateOptions, "evaluate"))
+    options = parse(EvaluateOptions, "evaluate")
+    with only_json(wanted=options.json):
+        evaluate(options)
 
 
 def evaluate(options: EvaluateOptions) -> Path:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from rich.progress import track
 
 from firstlight.choices import listed
-from firstlight.command_options import RunOptions, parse
+from firstlight.command_options import JsonOption, RunOptions, parse
 from firstlight.console import Console
 from firstlight.data.options import checked_separator
 from firstlight.errors import UserError
@@ -22,7 +22,7 @@ from firstlight.files.row_writer import Write, check_output, row_writer
 from firstlight.files.rows import TEXT_COLUMN, Layout, Row, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.load import load_for, located, refuse_options_of_others
-from firstlight.terminal_text import note, say, shown
+from firstlight.terminal_text import note, only_json, say, shown, write_json
 
 if TYPE_CHECKING:
     from firstlight.kind.run import PredictingRun
@@ -32,7 +32,7 @@ STANDARD_INPUT = Path("-")
 
 
 @dataclass
-class PredictOptions(RunOptions):
+class PredictOptions(JsonOption, RunOptions):
     """Predict with a trained run, for texts on the command line or in a file.
 
     A classifier predicts the class of each text. A translator translates it. A masked language model fills in each
@@ -83,9 +83,21 @@ def main() -> None:
         raise UserError(f"--output {options.output} requires --input; the predictions of --text are printed")
     if options.input is not None and options.output is not None and options.input.resolve() == options.output.resolve():
         raise UserError(f"--output {options.output} is the same file as --input; name another file")
+    if options.json and options.output is not None:
+        raise UserError(f"--output {options.output} does not apply to --json; leave one of them out")
+    with only_json(wanted=options.json):
+        predict(options)
+
+
+def predict(options: PredictOptions) -> None:
+    """Predict the texts of the command line or of a file, and print or write the predictions. Raises UserError."""
     if options.input is None:
         run, given = load_run(options)
-        run.show(options.text, **given)
+        if not options.json:
+            run.show(options.text, **given)
+            return
+        typed = (Row(number, {TEXT_COLUMN: text}) for number, text in enumerate(options.text, 1))
+        predict_file([TEXT_COLUMN], run, given, typed, options)
         return
     try:
         separator = checked_separator(options.separator, options.encoding)
@@ -155,7 +167,7 @@ def predict_file(
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} already has columns that begin with given_; rename them")
     is_hidden = options.output is None or not sys.stderr.isatty()
-    with _writer(options.output, columns) as write:
+    with _writer(options, columns) as write:
         to_read, to_write = tee(rows)  # at most one batch of the run lies between them
         predictions = run.rows((_text_of(row, texts, options) for row in to_read), **given)
         both = zip(predictions, to_write, strict=True)
@@ -178,14 +190,16 @@ def _text_of(row: Row, columns: list[str], options: PredictOptions) -> str | tup
 
 
 @contextmanager
-def _writer(output: Path | None, columns: list[str]) -> Iterator[Write]:
-    """Yield a function that writes a row to the file, or as CSV to standard output."""
-    if output is None:
+def _writer(options: PredictOptions, columns: list[str]) -> Iterator[Write]:
+    """Yield a function that writes a row to the file, or to standard output as CSV or as an object of JSON."""
+    if options.json:
+        yield lambda row: write_json(row, indent=None)
+    elif options.output is None:
         table = csv.writer(sys.stdout)
         table.writerow(_cells(columns))
         yield lambda row: table.writerow(_cells(row[name] for name in columns))
     else:
-        with row_writer(output, columns) as write:
+        with row_writer(options.output, columns) as write:
             yield write
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import tyro
 
-from firstlight.command_options import parse
+from firstlight.command_options import JsonOption, parse
 from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
@@ -23,21 +23,21 @@ from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_c
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.pair import compare_runs, decision
-from firstlight.lab.reports.run_rows import runs_table
+from firstlight.lab.reports.run_rows import plain_board, runs_table
 from firstlight.lab.reports.scaling import learning_curves, scaling, section_of
 from firstlight.lab.reports.tables import Column, Section, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.runs.trials import STUDY_FILE
-from firstlight.terminal_text import note, say
+from firstlight.terminal_text import note, only_json, say, write_json
 
 GROUPS_ON_TERMINAL = 20
 MOST_NAMES = 8  # of groups in a message
 
 
 @dataclass
-class ReportOptions:
+class ReportOptions(JsonOption):
     """Compare all runs and sweeps below a folder, and write report.html, report.md and report.csv there.
 
     Args:
@@ -78,9 +78,10 @@ class ReportOptions:
 def main() -> None:
     """Parse the command line and report."""
     options = parse(ReportOptions, "report")
-    if options.decide is not None:
-        decide(options, options.decide)
-    else:
+    with only_json(wanted=options.json):
+        if options.decide is not None:
+            decide(options, options.decide)
+            return
         page = report(options) if options.compare is None else compare(options, options.compare)
         if options.open:
             open_page(page)
@@ -88,7 +89,9 @@ def main() -> None:
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    refuse_others(options, "compare", "more_folders", "group_by", "baseline", "scaling", "hold_out", "learning_curves")
+    refuse_others(
+        options, "compare", "json", "more_folders", "group_by", "baseline", "scaling", "hold_out", "learning_curves"
+    )
     page, predictions = compare_runs(runs, options.folder, options.metric)
     say_problems(predictions)
     return page
@@ -103,9 +106,8 @@ def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
 
 def decide(options: ReportOptions, names: tuple[str, str]) -> None:
     """Print the verdict on two settings, and if it is undecided how many more seeds would decide. Raises UserError."""
-    refuse_others(
-        options, "decide", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "open"
-    )
+    left_out = ("json", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "open")
+    refuse_others(options, "decide", *left_out)
     runs, load = found_runs(options.folder, *options.more_folders), SavedPredictions(options.folder)
     refuse_unknown_metric(options.metric, runs)
     found = boards(runs, direction_of(runs), options.metric)
@@ -178,17 +180,29 @@ def report(options: ReportOptions) -> Path:
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, "\n".join(each.html() for each in sections)),
         "report.md": "\n".join([text.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]),
-        "report.csv": runs_table(found, runs).csv(),
+        "report.csv": (table := runs_table(found, runs)).csv(),
     }
     for each in (load, of_tests):
         say_problems(each)
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
-    for section in sections:
-        section.show()
-    if is_table_shown:
-        show(ranked)
+    if options.json:
+        write_json(
+            {
+                "folder": options.folder,
+                "files": list(contents),
+                "notes": notes,
+                "boards": [plain_board(board) for board in in_order],
+                "sections": [section.plain() for section in sections],
+                "runs": [dict(zip(table.headers, row, strict=True)) for row in table.rows],
+            }
+        )
+    else:
+        for section in sections:
+            section.show()
+        if is_table_shown:
+            show(ranked)
     if any(run.is_sample for run in runs):
         say(SAMPLE_NOTE)
     say(f"The report is {options.folder / 'report.html'}")

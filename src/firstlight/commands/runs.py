@@ -1,70 +1,151 @@
-"""A list of runs on the terminal, the newest first."""
+"""A list of runs on the terminal, the newest first; notes, tags, and the removal of runs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from socket import gethostname
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from firstlight.command_options import parse
+from firstlight.command_options import JsonOption, parse
 from firstlight.errors import UserError
 from firstlight.lab.reports.all_runs import existing_run_folders
+from firstlight.lab.reports.listing import Condition, Listed, conditions, in_order, lines, refuse_unknown
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.gather import read_run
-from firstlight.runs.summary import Run, shown
+from firstlight.runs.gather import UNREADABLE, read_run
+from firstlight.runs.named import find_run
+from firstlight.runs.summary import Run
 from firstlight.sweeps.places import NOWHERE, STATES, Place, places_in
-from firstlight.terminal_text import note, say
+from firstlight.terminal_text import note, only_json, say, write_json
 
 MOST = 20  # runs without --all
-HEADERS = ("when", "task", "model", "score", "status", "where", "folder")
-WHERE = HEADERS.index("where")  # a column that is left out if no job is on Slurm or on another computer
-Row = tuple[str, ...]
+COLUMNS = ("when", "task", "model", "score", "status", "where", "size", "tags", "note", "folder")
+IF_ANY = ("where", "tags", "note")  # of the columns, those that are left out if no run has a value
+OF_JSON = (  # keys that every object of --json has, besides those of the list
+    *("task", "model", "experiment", "seed", "overrides", "optimized_metric", "data", "parameters", "steps", "seconds"),
+)
+MOST_OF_A_TAG = 64  # characters
 Status = Literal[
     "finished", "running", "interrupted", "pending", "requeued", "pruned", "failed", "incomplete", "unreadable"
 ]
 
 
 @dataclass
-class RunsOptions:
+class RunsOptions(JsonOption):
     """List runs and baselines, the newest first, with the metric that each was optimized for.
 
     A job on Slurm is shown with its task and its nodes, and one on another computer with its name.
 
     Args:
-        folder: The folder of the runs, such as logs, or the folder of one sweep.
+        folder: The folder of the runs, such as logs, or the folder of one sweep. With --note and --tag: a run, by its
+            folder, `latest` or `best:<metric>:<task>`.
+        where: Only runs that fulfill all conditions, such as `task=names dropout>0 val/loss<2 tags=good`. Each has a
+            column, a metric or a key of the configuration, one of = != < <= > >= ~ (contains), and a value.
         task: Only runs of this task, such as names.
         status: Only runs with this status. interrupted: also killed; pending and requeued: waiting for Slurm; pruned:
             stopped by the pruner of a search; incomplete: a file is damaged; unreadable: metrics.json is damaged, or a
             version before 0.3 wrote it; the report says which.
-        all: List all runs instead of the newest 20.
+        sort: Sort by a metric, the best first, or by another column or key, in ascending order.
+        columns: The columns to show, such as `folder val/loss optimizer.lr size`.
+        all: List all runs instead of the first 20.
+        note: Write a note to a run, and list it. An empty text removes the note.
+        tag: Add tags to a run.
+        untag: Remove tags from a run.
+        log_dir: The folder below which `latest` and `best` search runs.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
+    where: list[str] = field(default_factory=list)
     task: str | None = None
     status: Status | None = None
+    sort: str | None = None
+    columns: list[str] = field(default_factory=list)
     all: bool = False
+    note: str | None = None
+    tag: list[str] = field(default_factory=list)
+    untag: list[str] = field(default_factory=list)
+    log_dir: Path = Path("logs")
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The conditions of --where, --task and --status. Raises UserError."""
+        short = [Condition(key, "=", value) for key in ("task", "status") if (value := getattr(self, key)) is not None]
+        return [*conditions("--where", self.where), *short]
 
 
 def main() -> None:
     """Parse the command line and print the list."""
     options = parse(RunsOptions, "runs")
-    folders = newest_first(options.folder)
-    found = matching(options, folders)
-    rows = list(islice(found, None if options.all else MOST))
-    if not rows:
+    with only_json(wanted=options.json):
+        if options.note is not None or options.tag or options.untag:
+            annotate(options)
+        else:
+            show(options)
+
+
+def show(options: RunsOptions) -> None:
+    """Print the list. Raises UserError."""
+    wanted, folders = options.conditions, newest_first(options.folder)
+    found: Iterator[Listed] = (
+        each for each in all_listed(folders) if all(condition.holds(each) for condition in wanted)
+    )
+    if options.sort is not None:
+        known = list(found)
+        refuse_unknown("--sort", [options.sort], known) if known else None
+        found = iter(in_order(known, options.sort))
+    runs = list(islice(found, None if options.all else MOST))
+    if not runs:
         refuse_task(options, folders)
-        say(f"no run below {options.folder} has status={options.status}")
-        return
-    for line in lines(rows):
-        say(line)
+        refuse_unknown("--where", [each.key for each in wanted], list(all_listed(folders)))
+    if options.json:
+        write_json([plain(each, options.columns) for each in runs])
+    elif not runs:
+        say(f"no run below {options.folder} has {' '.join(''.join(each) for each in wanted)}")
+    else:
+        table(runs, options.columns)
     if next(found, None) is not None:
-        note(f"these are the newest {len(rows)} runs; --all lists all")
+        order = f"the first {len(runs)} runs by {options.sort}" if options.sort else f"the newest {len(runs)} runs"
+        note(f"these are {order}; --all lists all")
+
+
+def table(runs: Sequence[Listed], columns: Sequence[str]) -> None:
+    """Print the runs. columns: those to show; the default ones if there are none."""
+    refuse_unknown("--columns", [name for name in columns if name != "folder"], runs)
+    names = columns or [name for name in COLUMNS if name not in IF_ANY or any(each.value(name) for each in runs)]
+    for line in lines([names, *([each.cell(name) for name in names] for each in runs)]):
+        say(line)
+
+
+def plain(listed: Listed, columns: Sequence[str]) -> dict[str, Any]:
+    """Return a run for JSON: some columns, or without any all of its record."""
+    if columns:
+        return {name: listed.value(name) for name in columns}
+    run, record = listed.run, dict[str, Any]()
+    if run.status not in (UNREADABLE, "pending") and RunFolder(listed.path).is_run():
+        record = RunFolder(listed.path).read(may_be_later=True)
+    own: dict[str, Any] = {"folder": run.folder, "status": run.status, "reason": run.why or None, "size": listed.size}
+    written = datetime.fromtimestamp(listed.when).astimezone().isoformat(timespec="seconds")
+    own |= {"written": written, "tags": run.tags, "note": run.note or None, "metrics": run.metrics}
+    return own | dict.fromkeys(OF_JSON) | record | own
+
+
+def annotate(options: RunsOptions) -> None:
+    """Change the note and the tags of a run, and list it. Raises UserError."""
+    for tag in options.tag:
+        if not (tag.isprintable() and 0 < len(tag) <= MOST_OF_A_TAG) or " " in tag:
+            raise UserError(f"--tag {tag[:MOST_OF_A_TAG]!r}: must have 1 to {MOST_OF_A_TAG} characters and no space")
+    folder = find_run(str(options.folder), options.log_dir, lambda _: True)
+    run = read_run(folder, str(folder.path))
+    if unknown := set(options.untag) - set(run.tags):
+        raise UserError(f"--untag {min(unknown)}: the run has the tags {', '.join(run.tags) or '(none)'}; name one")
+    tags = [tag for tag in dict.fromkeys([*run.tags, *options.tag]) if tag not in options.untag]
+    folder.annotate(run.note if options.note is None else options.note, tags)
+    show(replace(options, folder=folder.path))
 
 
 def newest_first(folder: Path) -> list[tuple[float, Path]]:
@@ -103,40 +184,19 @@ def place_of(folder: Path) -> Place:
     return _places(folder.parent).get(folder.name, NOWHERE)
 
 
-def matching(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> Iterator[Row]:
-    """Yield the row of each run that the options choose."""
+def all_listed(folders: Sequence[tuple[float, Path]]) -> Iterator[Listed]:
+    """Yield the runs of some folders, of which those on Slurm may not exist yet."""
     for when, path in folders:
         place, is_there = place_of(path), path.is_dir()
         run = read_run(RunFolder(path), str(path)) if is_there else Run(str(path), "waiting")
         run = replace(run, status=place.status(run.status))
-        is_shown = is_there or run.status == "pending"
-        if is_shown and options.task in (None, run.task) and options.status in (None, run.status):
-            yield row_of(run, when, place)
-
-
-def row_of(run: Run, when: float, place: Place = NOWHERE) -> Row:
-    """Return the cells of a run, in the order of the headers."""
-    metric = run.optimized_metric
-    value = run.metrics.get(metric) if metric else None
-    score = "–" if value is None else f"{metric} {value:.4f}{' (sample)' if run.is_sample else ''}"
-    model = shown(run.keys.get("model"))
-    written = datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M")
-    where = str(place) or (run.host if run.host and run.host != gethostname() else "")
-    return (written, shown(run.task), model, score, run.status, where, run.folder)
-
-
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of the list: the headers, then a line for each run."""
-    has_places = any(row[WHERE] for row in rows)
-    table = [row if has_places else (*row[:WHERE], *row[WHERE + 1 :]) for row in (HEADERS, *rows)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        yield "  ".join(cell.ljust(length) for cell, length in zip(row, widths, strict=True)).rstrip()
+        if is_there or run.status == "pending":
+            yield Listed(run, path, when, str(place) or (run.host if run.host and run.host != gethostname() else ""))
 
 
 def refuse_task(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> None:
     """Raise UserError if no run belongs to the task of the options."""
-    tasks = {read_run(RunFolder(path), str(path)).task for _, path in folders} - {None}
+    tasks = {each.run.task for each in all_listed(folders)} - {None}
     if options.task is not None and options.task not in tasks:
         there_are = f"there are runs of {', '.join(sorted(map(str, tasks)))}" if tasks else "no run can be read"
         raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")

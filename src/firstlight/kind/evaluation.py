@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from firstlight.command_options import RunOptions
+from firstlight.command_options import JsonOption, RunOptions
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import WHOLE, Measurement
 from firstlight.kind.load import refuse_options_of_others
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
+from firstlight.terminal_text import note, write_json
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class EvaluateOptions(RunOptions):
+class EvaluateOptions(JsonOption, RunOptions):
     """Evaluate a trained run. The results are written below evaluate/ in the run's folder.
 
     Args:
@@ -77,10 +78,16 @@ def evaluate(run: "Run", options: EvaluateOptions) -> Path:
         name, count = next(iter(measured.size.items()))
         log.warning("the run was trained on these %d %s", count, name)
     folder = results_folder(run, data.source, split, options)
-    write_metrics(folder, run, data.source, split, measured, options)
+    record = write_metrics(folder, run, data.source, split, measured, options)
     if measured.write is not None:
         measured.write(folder)
-    print_results(folder, run, data.source, split, measured)
+    if options.json:
+        if warning := sample_note(run, data.source):
+            note(warning)
+        tables = {"per_class": measured.per_class, "per_group": measured.per_group}
+        write_json({"folder": folder, **record, "notes": measured.notes, **tables})
+    else:
+        print_results(folder, run, data.source, split, measured)
     return folder
 
 
@@ -127,8 +134,8 @@ def _digest(source: "Source", changes: dict[str, Any]) -> str:
 
 def write_metrics(
     folder: Path, run: "Run", source: "Source", split: str, measured: Measurement, options: EvaluateOptions
-) -> None:
-    """Write metrics.json, which contains the run, the data, the options and the metrics."""
+) -> dict[str, Any]:
+    """Write metrics.json, which contains the run, the data, the options and the metrics, and return its content."""
     record = {
         "run": str(run.folder.path),
         "checkpoint": options.checkpoint,
@@ -140,6 +147,7 @@ def write_metrics(
         "metrics": {f"{split}/{name}": value for name, value in measured.metrics.items()},
     }
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2) + "\n")
+    return record
 
 
 def print_results(folder: Path, run: "Run", source: "Source", split: str, measured: Measurement) -> None:

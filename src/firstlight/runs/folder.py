@@ -5,7 +5,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,12 @@ SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about rea
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
 EXPORTED_WEIGHTS = "model.safetensors"  # in a folder that `export --to safetensors` wrote
 SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
+NOTES = "notes.json"  # in a run's folder: the note and the tags that were added after the training
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
 SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free
 ENDED = ("finished", "pruned")  # the statuses of a run that is not trained again
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
-MOST_BYTES_OF_A_RECORD = 2**24
+MOST_BYTES_OF_A_RECORD, MOST_BYTES_OF_NOTES = 2**24, 2**20
 LOWER_IS_BETTER = (
     *("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error", "calibration_error"),
 )
@@ -81,6 +82,7 @@ class RunFolder:
     metrics_file = InFolder("metrics.json")
     history_file = InFolder("history.jsonl")
     config_file = InFolder("config.yaml")
+    notes_file = InFolder(NOTES)
     overrides_file = InFolder(".hydra/overrides.yaml")
     vocabulary_file = InFolder("vocabulary.txt")
     known_documents_file = InFolder("training_documents.txt")
@@ -136,6 +138,24 @@ class RunFolder:
     def write(self, record: dict[str, Any]) -> None:
         """Replace metrics.json, completely or not at all."""
         write_atomically(self.metrics_file, json.dumps(record, indent=2, allow_nan=True) + "\n")
+
+    def notes(self) -> dict[str, Any]:
+        """Return the note and the tags that were added after the training; {} without any, or if they are damaged."""
+        with suppress(FileNotFoundError, UserError, ValueError, RecursionError):
+            match json.loads(regular(self.notes_file, MOST_BYTES_OF_NOTES).read_text(encoding="utf-8")):
+                case {"note": str(text), "tags": [*tags]} if all(isinstance(tag, str) for tag in tags):
+                    return {"note": text, "tags": tags}
+        return {}
+
+    def annotate(self, note: str, tags: Sequence[str]) -> None:
+        """Write the note and the tags of the run, completely or not at all."""
+        write_atomically(self.notes_file, json.dumps({"note": note, "tags": list(tags)}, indent=2) + "\n")
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of all files in the folder."""
+        found = (Path(where, name) for where, _, names in os.walk(self.path) for name in names)
+        return sum(file.lstat().st_size for file in found)
 
     def is_empty(self) -> bool:
         """Return whether the folder has no files but those that Hydra writes before a run."""

@@ -63,9 +63,8 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
             return Run(name, "running", why="it is starting")
         return Run(name, UNREADABLE, why=_within(folder, str(error)))
     files = [name for name in LINKED if (folder.path / name).exists()]
-    return replace(
-        run, status=status, why=_within(folder, why), curves=curves, texts=texts, confusion=confusion, files=files
-    )
+    run = replace(run, status=status, why=_within(folder, why), **folder.notes())
+    return replace(run, curves=curves, texts=texts, confusion=confusion, files=files)
 
 
 def _within(folder: RunFolder, message: str) -> str:
@@ -128,6 +127,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         is_of_classes=isinstance(data.get("classes"), list),
         objectives=objectives,
         metrics=metrics_of(record),
+        tags=[str(tag) for tag in part("tags", list) or ()],
         fit_seconds=part("fit", int, float, of=part("seconds", dict) or {}),
         **numbers,
     )

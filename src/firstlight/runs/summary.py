@@ -45,7 +45,8 @@ class Run:
     tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
     validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
     objectives: those of its search if there are several, with `minimize` or `maximize`. command: the one that repeats
-    it. files: those of its folder to which the page links.
+    it. files: those of its folder to which the page links. note, tags: those of its configuration, or as they
+    were changed after the training.
     """
 
     folder: str
@@ -74,6 +75,8 @@ class Run:
     curves: dict[str, Curve] = field(default_factory=dict)
     confusion: Confusion | None = None
     texts: str | None = None
+    note: str = ""
+    tags: Sequence[str] = ()
     command: str = ""
     files: Sequence[str] = ()
 
@@ -81,6 +84,11 @@ class Run:
     def task(self) -> str | None:
         task = self.keys.get("task")
         return None if task is None else shown(task)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The tags and the note, as far as there are any."""
+        return {name: text for name, text in (("tags", " ".join(self.tags)), ("note", self.note)) if text}
 
     @property
     def is_sample(self) -> bool:

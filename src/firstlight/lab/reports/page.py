@@ -159,7 +159,7 @@ def _run(
         "folder": run.folder,
         "group": group,
         "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
-        "settings": {key: brief(value) for key, value in run.keys.items()},
+        "settings": {key: brief(value) for key, value in run.keys.items()} | run.notes,
         "command": run.command,
         "files": run.files,
         "isSample": run.is_sample,

@@ -9,7 +9,7 @@ from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, foun
 from firstlight.lab.reports.boards import Board, Group, boards, reason
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.tables import Table
-from firstlight.runs.summary import KEYS, Run
+from firstlight.runs.summary import KEYS, Run, Value
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -20,7 +20,7 @@ FIRST = ("rank", *KEYS)
 MIDDLE = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
     *("group_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict", "verdict_p"),
-    *("best_of_group", "on_pareto_front", "apart"),
+    *("best_of_group", "on_pareto_front", "apart", "tags", "note"),
 )
 LAST = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
@@ -56,14 +56,25 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
             for run in group.counted:
                 yield (
                     of_group
-                    | _row(run, board.metric, "")
+                    | row_of(run, board.metric, "")
                     | {"best_of_group": run is group.best}
                     | ({"on_pareto_front": fronted[run.folder]} if run.folder in fronted else {})
                 )
     for board in found:
         for group in board.groups:
-            yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
-    yield from (_row(run, None, run.why) for run in runs if run.task is None)
+            yield from (row_of(run, board.metric, reason(run, board.metric)) for run in group.others)
+    yield from (row_of(run, None, run.why) for run in runs if run.task is None)
+
+
+def plain_board(board: Board) -> dict[str, Any]:
+    """Return a board for JSON: its metric, its finding, and its groups with their runs."""
+    groups = [
+        {"keys": group.keys, **_of_group(board, group), "runs": [run.folder for run in group.counted]}
+        for group in board.groups
+    ]
+    reference = None if board.reference is None else board.reference + 1
+    facts = {name: getattr(board, name) for name in ("name", "task", "metric", "finding")}
+    return {**facts, "lower_is_better": board.falls, "reference": reference, "groups": groups}
 
 
 def _of_group(board: Board, group: Group) -> dict[str, Any]:
@@ -82,7 +93,8 @@ def _of_group(board: Board, group: Group) -> dict[str, Any]:
     }
 
 
-def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
+def row_of(run: Run, metric: str | None, why: str) -> dict[str, Value]:
+    """Return the values of a run by column, without those of its group. why: the reason why it is not counted."""
     compute, compute_from = run.compute or (None, None)
     return {
         **run.keys,
@@ -95,6 +107,8 @@ def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
         "metric": metric,
         "value": run.metrics.get(metric or ""),
         "best_of_group": False,
+        "tags": " ".join(run.tags),
+        "note": run.note,
         "parameters": run.parameters,
         "steps": run.steps,
         "tokens": run.tokens,

@@ -104,6 +104,11 @@ class Section:
         for image in self.images:
             say(f"The figure is {image}")
 
+    def plain(self) -> dict[str, Any]:
+        """Return the section for JSON."""
+        tables = [{"title": each.title, "columns": each.headers, "rows": each.rows} for each in self.tables]
+        return {"title": self.title, "sentences": self.sentences, "tables": tables, "images": self.images}
+
     def markdown(self) -> str:
         """Return the section in Markdown."""
         lines = [f"## {escaped(self.title)}", "", *(f"{escaped(each)}  " for each in self.sentences)]
