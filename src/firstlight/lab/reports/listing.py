@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.lab.reports.all_runs import Configuration, direction_of
-from firstlight.lab.reports.boards import last_part
 from firstlight.lab.reports.run_rows import row_of
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.gather import plain_value
@@ -48,15 +47,24 @@ class Listed:
         """The number of bytes of the folder."""
         return RunFolder(self.path).size
 
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The files of the configuration, which are read when a value is needed."""
+        return Configuration(self.path)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings by their complete keys."""
+        return flat(self.configuration.config) | self.run.keys
+
     def value(self, key: str) -> Value:
         """Return the value of a column, a metric or a key of the configuration, complete or its last part, or None."""
         if key == "size":
             return self.size
         if key in self.row:
             return self.row[key]
-        every = self.run.keys | flat(Configuration(self.path).config)
-        found = [value for name, value in every.items() if key in (name, last_part(name))]
-        return plain_value(found[0]) if found else None
+        found = [value for name, value in self.settings.items() if key in (name, name.rpartition(".")[2])]
+        return plain_value(found[0]) if found else self.configuration.value(key)
 
     def cell(self, key: str) -> str:
         """Return the value of a column as text."""
