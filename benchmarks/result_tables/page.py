@@ -37,7 +37,9 @@ def section_parts(section: Section, records: Records) -> list[str]:
     for table in section.tables:
         parts += [table.text] if table.text else []
         if table.lines[0].folds is not None:
-            parts += [folds.part_of(record, line) for line in table.lines for record in records(section.name, line)]
+            for line in table.lines:
+                others = records(section.name, section.line(line.against)) if line.against else []
+                parts += [folds.part_of(record, line, *others) for record in records(section.name, line)]
             continue
         if table.lines[0].sweep is not None:
             parts += [part_of(record, table.lines[0]) for record in records(section.name, table.lines[0])]
@@ -174,6 +176,15 @@ def verdict_text(verdict: Verdict | str) -> str:
     return f"{verdict.word}: {value}{unit} [{low}, {high}]"
 
 
+def short_text(verdict: Verdict | str) -> str:
+    """Return a verdict with half of its interval, such as `better: +1.9 ± 1.5 points`."""
+    if isinstance(verdict, str):
+        return verdict
+    digits = 3 if verdict.unit in ("nats", "bits") else 1
+    unit = "%" if verdict.unit == "%" else f" {verdict.unit}"
+    return f"{verdict.word}: {verdict.benefit.value:+.{digits}f} ± {verdict.benefit.half_width:.{digits}f}{unit}"
+
+
 def seen(found: Sequence[Record], unit: str) -> str:
     """Return the amount of training data as a text: rows, or tokens in all epochs together.
 
@@ -207,13 +218,15 @@ def summary_of(plan: Plan, records: Records) -> str | None:
     measured = [row for row in rows if row is not None]
     if not rows or len(measured) < len(rows):
         return None
-    titles = ["settings", "measure", "published", "classical baseline", "firstlight", "against the baseline"]
+    titles = ["`experiment=`", "measure", "published", "classical baseline", "firstlight", "against the baseline"]
     return rows_of([titles, ["---"] * len(titles), *measured])
 
 
 def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
     """Return a row of the table of the recipes, or None if one of its numbers is not measured."""
     section = plan.sections[row.section]
+    if row.folds:
+        return folds_row(section, row, records)
     table = next(table for table in section.tables if section.line(row.line) in table.lines)
     column = next(each for each in table.columns if each.title == row.column)
     names = [row.line, *([row.baseline] if row.baseline else [])]
@@ -224,8 +237,25 @@ def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
     if row.baseline is None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
     verdict = verdicts_of(section, table, records, column)[row.baseline]
-    values = [spread(measured[name], column) for name in (row.baseline, row.line)]
-    return [*cells, *values, verdict_text(verdict)]
+    values = [spread(measured[name], column).partition(" (")[0] for name in (row.baseline, row.line)]
+    units = measured[row.line][0]["evaluations"][column.evaluation]["units"]
+    texts = f"{units['count']:,} texts" if "count" in units else f"{sum(units['tokens']):,} {section.unit.split()[0]}"
+    seeds = f"{len(measured[row.line])} seed{'s' * (len(measured[row.line]) != 1)}"
+    return [*cells, *values, f"{short_text(verdict)} ({texts}, {seeds})"]
+
+
+def folds_row(section: Section, row: Summary, records: Records) -> list[str] | None:
+    """Return a row of the table of the recipes for a cross-validation, or None if it is not complete."""
+    line = section.line(row.folds)
+    found = records(section.name, line)
+    others = records(section.name, section.line(line.against)) if line.against else []
+    if not found or folds.waiting_runs(line, found[0]) or bool(line.against) > len(others):
+        return None
+    compared = folds.compared(found[0], row.baseline or "", *others)
+    network, counted = (each.partition(" ")[0] for each in (compared.network, compared.baseline))
+    verdict = f"{compared.row[1]}: {compared.row[3]} ({compared.texts} texts, {compared.seeds} seeds)"
+    name = {"nb-svm": "NB-SVM", "tfidf": "TF-IDF"}[row.baseline or ""]
+    return [f"`{row.settings}`", row.measure, row.claim, f"{counted}% ({name})", f"{network}%", verdict]
 
 
 def rows_of(rows: Sequence[Sequence[str]]) -> str:

@@ -37,8 +37,9 @@ class Line:
     such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
     published: texts by the title of a column, and of parameters and seen. sweep: what follows the command of a sweep
     over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted. folds: what
-    follows the command of a sweep over folds; `of` is what follows that of its baseline. generated: whether the data is
-    generated, as the title of the section must say.
+    follows the command of a sweep over folds; `of` is what follows that of its baseline, and also: the options of
+    another baseline on these folds. against: the line of folds with the networks of which a line has only a baseline;
+    its `folds` is their number. generated: whether the data is generated, as the title of the section must say.
     """
 
     title: str
@@ -52,6 +53,8 @@ class Line:
     sweep: str | None = None
     hold_out: str = ""
     folds: str | None = None
+    also: str = ""
+    against: str = ""
     generated: bool = False
     seeds: tuple[int, ...] = ()
 
@@ -107,7 +110,8 @@ class Summary:
     """A row of the table of the recipes, which is in README and at the top of the page.
 
     baseline: the name of the line of the classical baseline, if the section has one. settings, measure and claim are
-    texts.
+    texts. folds: the line of cross-validation in whose texts the baseline is compared, in place of those of the column;
+    baseline is then the name of a setting of its record.
     """
 
     section: str
@@ -117,6 +121,7 @@ class Summary:
     claim: str
     line: str = "best"
     baseline: str | None = None
+    folds: str = ""
 
 
 @dataclass(frozen=True)

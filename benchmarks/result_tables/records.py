@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.predictions import Predictions, read_predictions
-from result_tables.folds import expected_runs, folds_record
+from result_tables.folds import folds_record, waiting_runs
 from result_tables.runs import MeasurementError, Record, Run
 from result_tables.sweeps import jobs_of, sweep_record, with_fits
 
@@ -45,7 +45,7 @@ def missing_runs(run: Run, measured: Path) -> int:
     """Return how many trainings or counts a record lacks: 0 or 1, or the number of jobs of a sweep."""
     record = read_record(run, measured)
     if run.line.folds is not None:
-        return expected_runs(run.line) if record is None else record["missing"]
+        return waiting_runs(run.line, record)
     if run.line.sweep is None:
         return int(record is None)
     return len(jobs_of(run.line) if record is None else record["missing"])

@@ -45,8 +45,10 @@ class Run:
         """The command as a user types it."""
         if self.line.train is not None:
             return f"python src/train.py {self.line.train} seed={self.seed}"
-        if self.line.folds is not None:
+        if self.line.folds is not None and not self.line.against:
             return f"python src/train.py -m {self.line.folds}"
+        if self.line.folds is not None:
+            return f"python src/baseline.py {self.line.of}"
         if self.line.sweep is not None:
             return f"python src/train.py {self.line.sweep}"
         if self.line.baseline is not None:
@@ -105,9 +107,12 @@ class Run:
             print(f"this requires the finished run in {self.folder}", flush=True)
             return False
         if self.line.folds is not None:
-            baseline = [str(ROOT / "src" / "baseline.py"), *shlex.split(self.line.of), "--log-dir", str(self.folder)]
-            trained = [str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder / 'sweep'}"]
-            done = self._call(baseline) and self._call(trained)
+            options = [self.line.of, *([f"{self.line.of} {self.line.also}"] if self.line.also else [])]
+            counted = [[*shlex.split(each), "--log-dir", str(self.folder)] for each in options]
+            done = all(self._call([str(ROOT / "src" / "baseline.py"), *each]) for each in counted)
+            if not self.line.against:
+                trained = [str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder / 'sweep'}"]
+                done = done and self._call(trained)
         elif self.line.sweep is not None:
             done = self._call([str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder}"])
         else:

@@ -46,11 +46,60 @@ def test_folds_have_a_record_with_their_metrics_and_the_tables_of_the_report(tmp
     records.write_record(run, (), tmp_path / "measured")
     record = records.read_record(run, tmp_path / "measured")
     assert record is not None
-    assert (record["missing"], record["runs"][1]) == (1, ["small", 1, 1, 0.6])
+    assert (records.missing_runs(run, tmp_path / "measured"), record["runs"][1]) == (1, ["small", 1, 1, 0.6])
     page = page_of(plan, lambda *_: [record], lambda *_: [run.command])
     assert f"films: `{run.command}` and `python src/baseline.py --task movies --folds 2`.\n\n1 of 4 runs wait." in page
     assert "| small | – | 2 | 1 | 55.00 ± 63.53% |" in page
     assert "tfidf is not pooled: these of its 2 folds are not finished: 1." in page
+
+
+def test_a_baseline_alone_is_compared_with_the_folds_of_a_record_and_readme_has_the_verdict() -> None:
+    films = {
+        "title": "films",
+        "name": "films",
+        "folds": "experiment=a folds=4 seed=1,2",
+        "of": "--task movies --folds 4",
+    }
+    alone = {
+        "title": "alone",
+        "name": "alone",
+        "folds": "folds=4",
+        "against": "films",
+        "of": "--method nb-svm --folds 4",
+    }
+    section = {"title": "Cross-validation", "unit": "texts", "tables": [{"lines": [films, alone]}]}
+    row = {"section": "folds", "folds": "alone", "column": "", "settings": "a", "measure": "accuracy", "claim": "–"}
+    texts = {"findings": "", "reading": "", "protocol": ""}
+    plan = plan_of(texts | {"sections": {"folds": section}, "summary": [row | {"baseline": "nb-svm"}]})
+    common = {
+        "commit": "0",
+        "modified": False,
+        "versions": {},
+        "data": {"rows": {"train": 75, "test": 25}},
+        "sentences": [],
+    }
+    networks = [["small", fold, seed, 0.7 + 0.01 * fold] for fold in range(4) for seed in (1, 2)]
+    counted = [["nb-svm", fold, 1, 0.8 + 0.011 * fold] for fold in range(4)]
+    headers = ["setting", "texts", "folds", "seeds", "test/accuracy"]
+    found = {
+        name: common | {"command": name, "runs": runs_of, "tables": [{"headers": headers, "rows": [row_of]}]}
+        for name, runs_of, row_of in (
+            (
+                "films",
+                [*networks, *[["tfidf", fold, 1, 0.5] for fold in range(4)]],
+                ["small", "100", "4", "2", "71.50 ± 3.0%"],
+            ),
+            ("alone", counted, ["nb-svm", "100", "4", "–", "81.65 ± 3.0%"]),
+        )
+    }
+    page = page_of(plan, lambda _, line: [found[line.name]], lambda *_: [])
+    assert "| small | worse | nb-svm | -10.15 ± 0.31 points | – | " in page
+    assert (
+        "| `a` | accuracy | – | 81.65% (NB-SVM) | 71.50% | worse: -10.15 ± 0.31 points (100 texts, 2 seeds) |" in page
+    )
+    found["alone"]["runs"].pop()
+    page = page_of(plan, lambda _, line: [found[line.name]], lambda *_: [])
+    assert "1 of 4 runs wait." in page and "worse" not in page
 
 
 def make_job(folder: Path, name: str) -> None:

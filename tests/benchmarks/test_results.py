@@ -223,6 +223,11 @@ def test_each_line_of_the_plan_names_what_exists() -> None:
     for row in plan.summary:
         section = plan.sections[row.section]
         settings = row.settings if "=" in row.settings else f"experiment={row.settings}"
+        if row.folds:
+            line = section.line(row.folds)
+            trained = section.line(line.against) if line.against else line
+            assert (trained.folds or "").startswith(f"{settings} folds=")
+            continue
         assert section.line(row.line).train == f"{settings} threads=1"
         assert row.baseline is None or section.line(row.baseline).baseline is not None
     for section in plan.sections.values():
@@ -267,11 +272,12 @@ def test_readme_has_the_verdicts_once_all_rows_are_measured() -> None:
     assert readme_of(text, plan, lambda _, line: found.get(line.name, [])) == text
     found["tfidf"] = [record_of(None, test=answers["best"] & (np.arange(1000) % 4 > 0))]
     readme = readme_of(text, plan, lambda _, line: found[line.name])
-    assert readme.startswith(f"before\n{BEGIN}\n\n| settings |")
+    assert readme.startswith(f"before\n{BEGIN}\n\n| `experiment=` |")
     assert readme.endswith(f"|\n\n{END}\nafter\n")
     value = 100 * found["tfidf"][0]["evaluations"]["test"]["metrics"]["accuracy"]
-    expected = f"| `best/stars` | accuracy | 49.9% | {value:.1f}% | 60.0% (1) | better: {60 - value:+.1f} points ["
+    expected = f"| `best/stars` | accuracy | 49.9% | {value:.1f}% | 60.0% | better: {60 - value:+.1f} ± "
     assert expected in readme
+    assert " points (1,000 texts, 1 seed) |" in readme
 
 
 @pytest.mark.slow  # 20 s: it composes the settings of each line with a record
@@ -308,7 +314,7 @@ def jobs_with_other_settings(run: runs.Run, record: dict[str, Any]) -> list[str]
 
 
 def test_each_number_of_the_findings_is_in_a_table_or_a_note() -> None:
-    findings, _, rest = (ROOT / "RESULTS.md").read_text(encoding="utf-8").partition("| settings |")
+    findings, _, rest = (ROOT / "RESULTS.md").read_text(encoding="utf-8").partition("| `experiment=` |")
     numbers = re.findall(r"[0-9]+\.[0-9]+", findings)
     assert len(numbers) > 15
     assert [number for number in numbers if not re.search(rf"(?<![0-9.]){re.escape(number)}(?![0-9])", rest)] == []
