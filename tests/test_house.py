@@ -112,7 +112,8 @@ def test_from_the_script_to_the_network_are_at_most_eight_frames_of_our_own(scri
     original = Classifier.forward
     monkeypatch.setattr(Classifier, "forward", forward)
     assert scripts.run("train", *tiny_training).returncode == 0
-    assert 3 <= len(frames) + 1 <= 8, [each.function for each in frames]  # and forward itself
+    own = [each for each in frames if Path(each.filename).stem != "lightning_internals"]  # which replace Lightning's
+    assert 3 <= len(own) + 1 <= 8, [each.function for each in own]  # and forward itself
 
 
 def test_every_kind_is_in_the_registry() -> None:

@@ -21,7 +21,7 @@ def counted(
 ) -> NgramTargetEncoding:
     target_encoding = NgramTargetEncoding(VOCABULARY, num_pairs, num_classes, SHRINKAGE)
     token_ids, mask = padded(texts)
-    target_encoding.count([(token_ids, mask, torch.tensor(targets))])
+    target_encoding.count(lambda: [(token_ids, mask, torch.tensor(targets))])
     return target_encoding
 
 
@@ -86,7 +86,7 @@ def test_the_features_of_the_training_words_have_deviations_of_about_one() -> No
     token_ids = torch.randint(2, VOCABULARY, (499, 11), generator=generator)
     targets = torch.randint(5, (499,), generator=generator)
     target_encoding = NgramTargetEncoding(VOCABULARY, 101, 5, SHRINKAGE)
-    target_encoding.count([(token_ids, torch.ones_like(token_ids, dtype=torch.bool), targets)])
+    target_encoding.count(lambda: [(token_ids, torch.ones_like(token_ids, dtype=torch.bool), targets)])
     assert_close(target_encoding(token_ids).square().mean(dim=(0, 1)).sqrt(), torch.ones(3), atol=0.3, rtol=0)
 
 

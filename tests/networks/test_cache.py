@@ -71,8 +71,7 @@ def test_a_cleared_cache_never_reads_what_it_has_forgotten(options: dict[str, ob
     read_in_chunks(generator, random_texts(3, CONTEXT), [11, 5, 1], cache)
     cache.clear()
     for layer in cache.layers:
-        layer.keys.fill_(math.nan)
-        layer.values.fill_(math.nan)
+        layer.pairs.fill_(math.nan)
     for seed, batch in ((2, 3), (3, 2)):
         token_ids = random_texts(batch, 13, seed=seed)
         assert_same_logits(read_in_chunks(generator, token_ids, SIZES, cache), generator(token_ids))

@@ -253,7 +253,7 @@ class ReviewData(TextRows):
         lookup = Rows(lengths if options.random_span else lengths.clip(max=options.context_length))  # what may be read
         table = TokenTable(self.encoded.ids, self.targets, int(lookup.lengths.max(initial=1)), options.truncation)
         batches = EvaluationBatches(rows, options.evaluation_batch_size, lengths=lengths[rows])
-        target_encoding.count(table(lookup[each])[:3] for each in batches)
+        target_encoding.count(lambda: (table(lookup[each])[:3] for each in batches))
         return target_encoding
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Features of tokens: the mean class of the training texts that contain a word or a pair of words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
 import torch
@@ -10,6 +10,7 @@ from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 NO_PAIR = torch.iinfo(torch.int64).max  # fills unused entries of the table
 AT_LEAST = 2  # texts that a pair must occur in: without its only text, a pair has no mean
+PAIRS_AT_ONCE = 2**21  # pairs of texts that are kept before they are counted
 
 
 class NgramTargetEncoding(nn.Module):
@@ -101,32 +102,45 @@ class NgramTargetEncoding(nn.Module):
         return place, self.pair_keys[place] == keys
 
     @torch.no_grad()
-    def count(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def count(self, batches: Callable[[], Iterable[tuple[Tensor, Tensor, Tensor]]]) -> None:
         """Count the training texts. A word or pair counts once in a text. The pairs in the most texts are kept.
 
-        batches: of token_ids, (texts, length) int, padding_mask, (texts, length), True where a token is real, and
-        targets, (texts,).
+        The memory grows with the number of different pairs, and not with the number of texts.
+
+        batches: a function that is called twice and returns batches of token_ids, (texts, length) int, padding_mask,
+        (texts, length), True where a token is real, and targets, (texts,).
         """
-        parts = []
-        for token_ids, padding_mask, targets in batches:
-            own, keys = self.class_scores[targets].double(), self._keys(token_ids)  # (texts, scores), (texts, length)
-            in_batch, of_word = _once_a_text(token_ids.long(), padding_mask)
-            pairs_in_batch, of_pair = _once_a_text(keys, padding_mask & (keys >= 0))
-            parts.append((in_batch, own[of_word], pairs_in_batch, own[of_pair, 0]))
-        words, scores_of_words, found, scores_of_pairs = map(torch.cat, zip(*parts, strict=True))
-        self.word_texts.copy_(words.bincount(minlength=self.vocab_size))
-        for i, scores in enumerate(scores_of_words.T):
-            sums = words.bincount(scores, minlength=self.vocab_size)
-            self.word_scores[:, i] = sums / (self.word_texts + self.shrinkage)
-        pairs, number, texts = found.unique(return_inverse=True, return_counts=True)
+        sums = self.word_scores.new_zeros(self.word_scores.T.shape, dtype=torch.float64)  # (scores, vocabulary)
+        pairs = texts = torch.empty(0, dtype=torch.int64)  # the different pairs, ascending, and their numbers of texts
+        found: list[Tensor] = []
+        self.word_texts.zero_()
+        for token_ids, padding_mask, targets in batches():
+            words, of_word = _once_a_text(token_ids.long(), padding_mask)
+            self.word_texts += words.bincount(minlength=self.vocab_size)
+            for of_score, scores in zip(sums, self.class_scores[targets].double().T, strict=True):
+                of_score.index_add_(0, words, scores[of_word])
+            found.append(self._pairs(token_ids, padding_mask)[0])
+            if sum(map(len, found)) >= PAIRS_AT_ONCE:
+                pairs, texts, found = *_counted(pairs, texts, found), []
+        pairs, texts = _counted(pairs, texts, found)
+        self.word_scores.copy_((sums / (self.word_texts + self.shrinkage)).T)
         ranked = texts.argsort(descending=True, stable=True)[: len(self.pair_keys)]
         kept = ranked[texts[ranked] >= AT_LEAST].sort().values
-        sums = number.bincount(scores_of_pairs, minlength=len(pairs))[kept]
         self.pair_keys.fill_(NO_PAIR)[: len(kept)] = pairs[kept]
         self.pair_texts.zero_()[: len(kept)] = texts[kept].float()
-        self.pair_scores.zero_()[: len(kept)] = (sums / (texts[kept] + self.shrinkage)).float()
+        sum_of_pair = torch.zeros(len(self.pair_keys), dtype=torch.float64)
+        for token_ids, padding_mask, targets in batches():
+            keys, of_pair = self._pairs(token_ids, padding_mask)
+            place, is_kept = self._find(keys)
+            sum_of_pair.index_add_(0, place[is_kept], self.class_scores[targets, 0].double()[of_pair[is_kept]])
+        self.pair_scores.copy_(sum_of_pair / (self.pair_texts + self.shrinkage))
         squares = torch.cat((self.word_texts @ self.word_scores**2, (self.pair_texts @ self.pair_scores**2)[None]))
         self.scale.copy_((squares / self.word_texts.sum()).sqrt().clamp(min=1e-6))
+
+    def _pairs(self, token_ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the keys of the different pairs of each text, (n,), and the text that each is from, (n,)."""
+        keys = self._keys(token_ids)
+        return _once_a_text(keys, padding_mask & (keys >= 0))
 
 
 def num_features(num_classes: int) -> int:
@@ -152,3 +166,10 @@ def _once_a_text(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     of_text, place = (is_first & (ordered >= 0)).nonzero(as_tuple=True)
     return ordered[of_text, place], of_text
+
+
+def _counted(values: Tensor, counts: Tensor, more: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the different values, ascending, and their counts, with those of more values. All are (n,) int."""
+    new, counts_of_new = torch.cat((values.new_empty(0), *more)).unique(return_counts=True)
+    together, place = torch.cat((values, new)).unique(return_inverse=True)
+    return together, torch.zeros_like(together).index_add_(0, place, torch.cat((counts, counts_of_new)))

@@ -43,15 +43,22 @@ class Sampling:
             raise ValueError(f"top_p={self.top_p:g} must be above 0 and at most 1")
 
     def choose(self, logits: Tensor, random: torch.Generator | None = None) -> Tensor:
-        """Return the chosen ids, (batch,), for logits, (batch, vocab_size)."""
+        """Return the chosen ids, (batch,), for logits, (batch, vocab_size). Raises ValueError if logits are NaN."""
         if self.greedy:
             return self._possible(logits).argmax(dim=1)
-        return torch.multinomial(self.probabilities(logits), 1, generator=random).squeeze(1)
+        probabilities = self.probabilities(logits)
+        # as torch.multinomial, without its slow checks: the highest p(i) / exponential(1) is at i with probability p(i)
+        race = torch.empty_like(probabilities).exponential_(generator=random)
+        highest, chosen = (probabilities / race).max(dim=1)
+        if highest.isnan().any():
+            raise ValueError("the scores of the network are NaN; its weights are damaged or it diverged")
+        return chosen
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the probabilities from which the next token is drawn: (batch, vocab_size). Each row sums to 1."""
         scores = self._possible(logits).to(finest(logits.device))
-        scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # at most 0: no overflow
+        if self.temperature != 1:
+            scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # at most 0: no overflow
         if self.top_k is not None and self.top_k < scores.shape[1]:
             order = scores.argsort(dim=1, descending=True, stable=True)  # of equal scores the first, as in argmax
             scores = scores.scatter(1, order[:, self.top_k :], -math.inf)

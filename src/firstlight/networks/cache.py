@@ -29,15 +29,15 @@ class RecentCache:
 class LayerCache:
     """What one block stores of earlier tokens. It is changed in place. Use it under `torch.no_grad()`.
 
-    keys, values: those of self-attention. before_attention, before_feed_forward: the last inputs of the causal
-    convolutions. memory: the keys and values of cross-attention, (batch, heads, sources, head_dim) each; None until its
-    first call.
+    pairs: the keys and then the values of self-attention, (batch, 2 · heads, capacity, head_dim). before_attention,
+    before_feed_forward: the last inputs of the causal convolutions. memory: the keys and values of cross-attention,
+    (batch, heads, sources, head_dim) each; None until its first call.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.length = capacity, 0
         self.before_attention, self.before_feed_forward = RecentCache(), RecentCache()
-        self.keys, self.values = torch.empty(0), torch.empty(0)
+        self.pairs = torch.empty(0)
         self.memory: tuple[Tensor, Tensor] | None = None
         self.weights: tuple[Tensor, Tensor | None] | None = None
 
@@ -53,31 +53,29 @@ class LayerCache:
             self.weights = torch.cat(weights), torch.cat(biases) if biases else None
         return self.weights
 
-    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of new tokens, each (batch, heads, new, head_dim). Return those of all tokens.
+    def append(self, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Append new tokens. Return the keys and the values of all tokens, (batch, heads, tokens, head_dim) each.
 
-        With grouped heads, `heads` is the number of heads of the keys and values.
+        new: the keys and then the values of the new tokens, (batch, 2 · heads, new, head_dim). With grouped heads,
+        `heads` is the number of heads of the keys and values.
         """
-        count = key.shape[2]
+        texts, both, count, head_dim = new.shape
         start, end = self.length, self.length + count
         assert end <= self.capacity, f"{end} tokens in a cache for {self.capacity}"
         if start == 0:
-            self._allocate(key, value)
-        assert len(key) == len(self.keys), f"{len(key)} texts in a cache that holds {len(self.keys)}"
-        self.keys.narrow(2, start, count).copy_(key)
-        self.values.narrow(2, start, count).copy_(value)
+            shape = (texts, both, self.capacity, head_dim)
+            if (self.pairs.shape, self.pairs.dtype, self.pairs.device) != (shape, new.dtype, new.device):
+                self.pairs = new.new_empty(shape)
+        assert texts == len(self.pairs), f"{texts} texts in a cache that holds {len(self.pairs)}"
+        self.pairs.narrow(2, start, count).copy_(new)
         self.length = end
-        return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
-
-    def _allocate(self, key: Tensor, value: Tensor) -> None:
-        """Make buffers for keys and values of this kind, unless they exist."""
-        shape = (*key.shape[:2], self.capacity, key.shape[3])
-        if (self.keys.shape, self.keys.dtype, self.keys.device) != (shape, key.dtype, key.device):
-            self.keys, self.values = key.new_empty(shape), value.new_empty(shape)
+        keys, values = self.pairs.narrow(2, 0, end).chunk(2, dim=1)
+        return keys, values
 
     def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
         """Keep only the given rows of the batch; see `KeyValueCache.select`."""
-        self.keys, self.values = self._chosen(self.keys, rows), self._chosen(self.values, rows)
+        old, self.pairs = self.pairs, self.pairs.new_empty((len(rows), *self.pairs.shape[1:]))
+        self.pairs[:, :, : self.length] = old[rows, :, : self.length]  # only the part in use is copied
         self.before_attention.select(rows)
         self.before_feed_forward.select(rows)
         if self.memory is not None and not same_memory:
@@ -87,12 +85,6 @@ class LayerCache:
         """Delete the tokens. Their memory stays allocated."""
         self.length = 0
         self.before_attention, self.before_feed_forward = RecentCache(), RecentCache()
-
-    def _chosen(self, old: Tensor, rows: Tensor) -> Tensor:
-        """Return some rows of a buffer. Only the part in use is copied."""
-        new = old.new_empty((len(rows), *old.shape[1:]))
-        new[:, :, : self.length] = old[rows, :, : self.length]
-        return new
 
 
 class KeyValueCache:

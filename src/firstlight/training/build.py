@@ -37,7 +37,7 @@ from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.kind.run import Run
 from firstlight.kind.teachers import check_teacher, fingerprint_of
 from firstlight.lit.checkpoint import AtomicCheckpointIO
-from firstlight.lit.lightning_internals import NoProfiler
+from firstlight.lit.lightning_internals import NoProfiler, call_overridden_hooks_only
 from firstlight.lit.losses import Distillation, NetworkTeacher
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
@@ -314,6 +314,7 @@ def build_trainer(
 ) -> Trainer:
     """Return Lightning's Trainer for a number of epochs, or -1; every: those between two validations, or None."""
     on_slurm = SLURMEnvironment.detect()
+    call_overridden_hooks_only()
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,
