@@ -77,7 +77,7 @@ def measure(run: Run, section: Section, options: Options) -> bool:
             return done
         if run.line.sweep is not None:
             run.refuse_other_sweep()
-            done = not missing_of(run) or not options.train or run.measure()
+            done = not missing_of(run, read_record(run, options.measured)) or not options.train or run.measure()
             write_record(run, (), options.measured)
             return done
         if not run.is_finished() and not (options.train and run.measure()):

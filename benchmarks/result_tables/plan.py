@@ -36,10 +36,12 @@ class Line:
     train, baseline: what follows the command. evaluate: the options of an evaluation of the runs of another line, `of`,
     such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
     published: texts by the title of a column, and of parameters and seen. sweep: what follows the command of a sweep
-    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted. folds: what
-    follows the command of a sweep over folds; `of` is what follows that of its baseline, and also: the options of
-    another baseline on these folds. against: the line of folds with the networks of which a line has only a baseline;
-    its `folds` is their number. generated: whether the data is generated, as the title of the section must say.
+    over sizes and budgets, which is alone in its table; more: cells with more seeds, such as `scale=2k
+    trainer.max_steps=250 seed=2,3`; hold_out: the runs that are predicted, a value of `scale` or a compute such as
+    C>1e12; sizes: those that are fitted for the prediction, or all. folds: what follows the command of a sweep over
+    folds; `of` is what follows that of its baseline, and also: the options of another baseline on these folds. against:
+    the line of folds with the networks of which a line has only a baseline; its `folds` is their number. generated:
+    whether the data is generated, as the title of the section must say.
     """
 
     title: str
@@ -52,6 +54,8 @@ class Line:
     published: dict[str, str] | None = None
     sweep: str | None = None
     hold_out: str = ""
+    more: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
     folds: str | None = None
     also: str = ""
     against: str = ""
@@ -165,4 +169,4 @@ def _table(content: dict[str, Any]) -> Table:
 
 
 def _line(content: dict[str, Any]) -> Line:
-    return Line(**content | {"seeds": tuple(content.get("seeds", ()))})
+    return Line(**content | {key: tuple(content.get(key, ())) for key in ("seeds", "more", "sizes")})

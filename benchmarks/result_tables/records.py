@@ -59,7 +59,7 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         _write(pooled, file_of(run, measured))
         return
     if run.line.sweep is not None:
-        record = sweep_record(run)
+        record = sweep_record(run, read_record(run, measured))
         if record is None:
             raise MeasurementError(f"{run.folder} has no finished job")
         refuse_other_source(run, record["data"])

@@ -114,7 +114,11 @@ class Run:
                 trained = [str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder / 'sweep'}"]
                 done = done and self._call(trained)
         elif self.line.sweep is not None:
-            done = self._call([str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder}"])
+            train = [str(ROOT / "src" / "train.py"), *self.typed]
+            done = self._call([*train, f"hydra.sweep.dir={self.folder}"])
+            for place, cell in enumerate(self.line.more):
+                where = [f"sweep.name={self.folder.name}_more_{place}", f"hydra.sweep.dir={self.folder}/more-{place}"]
+                done = self._call([*train, *cell.split(), *where]) and done
         else:
             done = self._train() if self.line.train is not None else self._count()
         if not done:

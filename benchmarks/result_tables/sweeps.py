@@ -12,6 +12,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from firstlight.choices import listed
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.lab.reports.scaling import draw, scaling, sentences, tables
@@ -31,39 +32,51 @@ KEPT = (  # of the record of a job
 IMAGES = Path("docs", "images")
 
 
-def jobs_of(line: Line) -> list[str]:
-    """Return the names of the folders of all jobs of a sweep, as its experiment file lists them."""
+def jobs_of(line: Line) -> dict[str, str]:
+    """Return the folders of all jobs of a sweep by their names: as its experiment file lists them, and more seeds."""
     words = dict(word.partition("=")[::2] for word in (line.sweep or "").split())
     content: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "experiment" / f"{words['experiment']}.yaml"))
     swept = content["hydra"]["sweeper"]["params"]
     values = [[f"{key}={value}" for value in str(listed).split(",")] for key, listed in swept.items()]
-    return [folder_name(each) for each in product(*values)]
+    found = {name: name for name in (folder_name(each) for each in product(*values))}
+    for place, cell in enumerate(line.more):
+        *typed, seeds = cell.split()
+        for seed in seeds.removeprefix("seed=").split(","):
+            found[folder_name([*typed, f"seed={seed}"])] = f"more-{place}/seed-{seed}"
+    return found
 
 
-def missing_of(run: Run) -> list[str]:
-    """Return the jobs of a sweep that have not finished."""
-    return [name for name in jobs_of(run.line) if _record_of(run.folder / name).get("status") != "finished"]
+def missing_of(run: Run, known: Record | None = None) -> list[str]:
+    """Return the jobs of a sweep that have not finished. known: the record of earlier jobs, which need no folder."""
+    jobs = (known or {}).get("jobs", {})
+    return [
+        name
+        for name, folder in jobs_of(run.line).items()
+        if name not in jobs and _record_of(run.folder / folder).get("status") != "finished"
+    ]
 
 
-def sweep_record(run: Run) -> Record | None:
-    """Return the record of the finished jobs of a sweep; None if no job has finished."""
-    missing = missing_of(run)
-    found = {name: _record_of(run.folder / name) for name in jobs_of(run.line) if name not in missing}
+def sweep_record(run: Run, known: Record | None = None) -> Record | None:
+    """Return the record of the finished jobs of a sweep; None if no job has finished. known: as in `missing_of`."""
+    kept: dict[str, Any] = (known or {}).get("jobs", {})
+    missing = missing_of(run, known)
+    left = {name: folder for name, folder in jobs_of(run.line).items() if name not in missing and name not in kept}
+    found = {name: _record_of(run.folder / folder) for name, folder in left.items()}
     if not found:
-        return None
+        return None if known is None else known | {"missing": missing}
     first = next(iter(found.values()))
     data = {key: first["data"].get(key) for key in ("source", "fingerprint", "tokens")}
-    jobs = {name: _job(run.folder / name, record, data) for name, record in found.items()}
-    git = first.get("git") or {}
+    jobs = {name: _job(run.folder / left[name], record, data) for name, record in found.items()}
+    git, minutes = first.get("git") or {}, sum(each["seconds"]["fit_processor"] for each in found.values()) / 60
     return {
         "command": run.command,
         "missing": missing,
         "commit": git.get("commit"),
         "modified": git.get("modified"),
         "versions": first["versions"],
-        "processor_minutes": round(sum(each["seconds"]["fit_processor"] for each in found.values()) / 60, 1),
+        "processor_minutes": round((known or {}).get("processor_minutes", 0) + minutes, 1),
         "data": data,
-        "jobs": jobs,
+        "jobs": kept | jobs,
     }
 
 
@@ -76,7 +89,8 @@ def with_fits(record: Record, line: Line) -> Record:
     try:
         every = scaling(rows, LOSS, lambda _: False, "")
         draw(every, ROOT / IMAGES)
-        held = scaling(rows, LOSS, lambda row: row.keys.get("scale") == line.hold_out, line.hold_out)
+        fitted = [row for row in rows if not line.sizes or row.keys.get("scale") in line.sizes]
+        held = scaling(fitted, LOSS, lambda row: row.keys.get("scale") == line.hold_out, line.hold_out)
         predicted = [each for each in tables(held) if each.title.startswith("Held out")]
         shown = {
             "sentences": sentences(every),
@@ -104,7 +118,8 @@ def part_of(record: Record, line: Line) -> str:
         parts += [f"![The losses and the fit]({IMAGES}/scaling_fit.png)"]
     parts.append("\n".join(f"- {each}" for each in shown["sentences"]))
     if shown["held_out"]:
-        parts.append(f"Fitted without `scale={line.hold_out}`:")
+        left_out = line.hold_out if line.hold_out.startswith("C>") else f"scale={line.hold_out}"
+        parts.append(f"Fitted{f' to {listed(line.sizes)}' if line.sizes else ''} without `{left_out}`:")
         parts.append("\n".join(f"- {each}" for each in shown["held_out"]))
     for table in shown["tables"]:
         rows = [table["headers"], ["---"] * len(table["headers"]), *table["rows"]]

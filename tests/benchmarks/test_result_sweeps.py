@@ -128,7 +128,7 @@ def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(t
     monkeypatch.setattr(scaling_law, "DRAWS", 4)
     monkeypatch.setattr(sweeps, "IMAGES", tmp_path / "images")
     run = runs.Run(Line(**LINE), None, Path("scaling", "names"), tmp_path)
-    jobs = sweeps.jobs_of(run.line)
+    jobs = list(sweeps.jobs_of(run.line))
     assert (len(jobs), jobs[0], jobs[-1]) == (20, "scale-2k_trainer.max_steps-100", "scale-332k_trainer.max_steps-800")
     with pytest.raises(runs.MeasurementError, match="has no finished job"):
         records.write_record(run, (), tmp_path)

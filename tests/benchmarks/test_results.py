@@ -305,7 +305,7 @@ def jobs_with_other_settings(run: runs.Run, record: dict[str, Any]) -> list[str]
     """Return the jobs of the record of a sweep that would be trained with other settings now."""
     stale = []
     for name, job in record["jobs"].items():
-        varied = [each for each in job["overrides"] if each.startswith(("scale=", "trainer.max_steps="))]
+        varied = [each for each in job["overrides"] if each.startswith(("scale=", "trainer.max_steps=", "seed="))]
         with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
             config = hydra.compose(CONFIG_NAME, overrides=[*run.typed, *varied, "data.source=local"])
         if job["run_key"] != run_key(config):

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from firstlight.errors import UserError
 from firstlight.lab.reports import scaling_law
 from firstlight.lab.reports.all_runs import found_runs
-from firstlight.lab.reports.scaling import scaling, tables
+from firstlight.lab.reports.scaling import scaling, sentences, tables
 from firstlight.lab.reports.scaling_law import ScalingLaw
 from firstlight.runs.folder import SAMPLE_NOTE
 from run_folders import make_run
@@ -79,6 +81,21 @@ def test_a_held_out_size_is_predicted_and_the_law_and_its_figure_are_in_the_repo
     assert "![scaling\\_fit.png](scaling_fit.png)" in markdown or "![scaling_fit.png](scaling_fit.png)" in markdown
     assert "### Compute-optimal frontier" in markdown
     assert {path.name for path in grid.glob("*.png")} == {"scaling_fit.png"}
+
+
+def test_runs_with_more_compute_are_held_out_and_the_guess_of_no_change_is_beside_the_prediction(grid: Path) -> None:
+    every = scaling(found_runs(grid), None, lambda _: False, "").points
+    limit = sorted(point.compute for point in every)[-3]
+    found = scaling(found_runs(grid), None, lambda _: False, f"C>{limit}")
+    assert len(found.held_out) == 2
+    assert min(point.compute for point in found.held_out) > limit >= max(point.compute for point in found.points)
+    errors = []
+    for point in found.held_out:
+        fits = [each for each in found.points if each.parameters <= point.parameters and each.tokens <= point.tokens]
+        errors.append(100 * (min(each.loss for each in fits) / point.loss - 1))
+    assert sentences(found)[-1].endswith(f"tokens would be off by {np.mean(errors):.2f}%.")
+    with pytest.raises(UserError, match=r"^--hold-out C>much: much is not a number; write one such as C>1e12$"):
+        scaling(found_runs(grid), None, lambda _: False, "C>much")
 
 
 def test_rows_of_the_frontier_outside_the_measured_range_are_marked(grid: Path) -> None:

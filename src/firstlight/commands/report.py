@@ -55,7 +55,8 @@ class ReportOptions(JsonOption):
         scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and plot it
             as scaling_fit.png.
         hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or
-            `seed=2`. Their predicted losses are printed next to the measured ones.
+            `seed=2`, or by their compute, such as `C>1e12`. Their predicted losses are printed next to the measured
+            ones.
         learning_curves: Also plot the metric of a sweep over data.max_train_rows against the number of training rows,
             and say where the lines of settings and baselines cross.
         metric: The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a

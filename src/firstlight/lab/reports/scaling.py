@@ -48,6 +48,11 @@ class Point:
         named = self.run.keys.get("scale", self.run.keys.get("model"))
         return f"{self.parameters:,}" if named is None else shown(named)
 
+    @property
+    def compute(self) -> int:
+        """C, the floating-point operations of the training, about 6 N D."""
+        return 6 * self.parameters * self.tokens
+
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
@@ -76,14 +81,16 @@ def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], b
     """Fit the law to the finished runs of a sweep.
 
     metric: a validation loss; None: val/loss. hold_out: whether a run is left out of the fit and predicted. name: how
-    the user named the held-out runs; "" for none.
+    the user named the held-out runs; "" for none. A name such as C>1e12 is all runs with more compute.
 
     Raises UserError if the runs cannot be compared, or if they have too few sizes or budgets.
     """
     metric = metric or "val/loss"
     counted = checked(runs, metric)
     every = best_of_each([final_point(run, metric) for run in counted])
-    held_out = [point for point in every if name and hold_out(point.run)]
+    limit = _limit(name)
+    is_above = [hold_out(each.run) if limit is None else each.compute > limit for each in every]
+    held_out = [point for point, is_out in zip(every, is_above, strict=True) if name and is_out]
     points = [point for point in every if point not in held_out]
     if name and not held_out:
         values = ", ".join(sorted({point.size for point in every}))
@@ -99,6 +106,16 @@ def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], b
 
     parameters, tokens, losses = zip(*((point.parameters, point.tokens, point.loss) for point in points), strict=True)
     return Scaling(metric, points, held_out, fit_scaling_law(parameters, tokens, losses), len(counted) - len(every))
+
+
+def _limit(name: str) -> float | None:
+    """Return the compute in a name such as C>1e12; None for other names. Raises UserError for one that is no number."""
+    if not name.startswith("C>"):
+        return None
+    try:
+        return float(name[2:])
+    except ValueError:
+        raise UserError(f"--hold-out {name}: {name[2:]} is not a number; write one such as C>1e12") from None
 
 
 def checked(runs: Sequence[Run], metric: str) -> list[Run]:
@@ -169,10 +186,21 @@ def sentences(found: Scaling) -> list[str]:
             f"{fmean(abs(found.error(point)) for point in found.held_out):.2f}% on average; {inside} of "
             f"{len(predicted)} measured losses are in its 95% interval."
         )
+        if guesses := [(guess, point.loss) for point in found.held_out if (guess := _last_loss(found, point))]:
+            error = fmean(100 * abs(guess / loss - 1) for guess, loss in guesses)
+            text[-1] += (
+                f" The lowest fitted loss with at most as many parameters and tokens would be off by {error:.2f}%."
+            )
     if found.left_out:
         runs = "1 run" if found.left_out == 1 else f"{found.left_out} runs"
         text.append(f"Not fitted: {runs} with the size, budget and seed of a better one.")
     return text
+
+
+def _last_loss(found: Scaling, point: Point) -> float | None:
+    """Return the lowest fitted loss with at most the parameters and tokens of a point: the guess of no change."""
+    fits = [each for each in found.points if each.parameters <= point.parameters and each.tokens <= point.tokens]
+    return min((each.loss for each in fits), default=None)
 
 
 def _formula(law: "ScalingLaw") -> str:
@@ -200,7 +228,7 @@ def tables(found: Scaling) -> list[Table]:
 def _frontier(found: Scaling) -> list[list[str]]:
     """Return the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
     sizes, budgets = [point.parameters for point in found.points], [point.tokens for point in found.points]
-    computes = [6 * point.parameters * point.tokens for point in (*found.points, *found.held_out)]
+    computes = [point.compute for point in (*found.points, *found.held_out)]
     low, high = math.log(min(computes)), math.log(max(computes))
     rows = []
     for place in range(FRONTIER):
