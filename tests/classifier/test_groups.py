@@ -259,7 +259,7 @@ def found(difference: float, number: int) -> tuple[bool, bool, bool]:
     data: Any = SimpleNamespace(rows=lambda split: np.arange(ROWS), **common)
     terms, weights = group_terms(data), row_weights(data, group_prior=True)
     assert weights is not None
-    priors = terms.log_priors[int(terms.numbers[0])].tolist()  # of the first row, which is of music
+    priors = terms.log_priors[int(terms.numbers[0])].tolist()  # of the first row, music
     offset, share = priors[1] - priors[0], targets[has_word].mean()
     log_odds, error = np.log(share / (1 - share)), 1 / np.sqrt(has_word.sum() * share * (1 - share))
     of_word, signs = weights[has_word], 2.0 * targets[has_word] - 1
