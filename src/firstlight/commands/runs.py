@@ -56,6 +56,7 @@ class RunsOptions(JsonOption):
         note: Write a note to a run, and list it. An empty text removes the note.
         tag: Add tags to a run.
         untag: Remove tags from a run.
+        watch: Show the runs while they train, until Ctrl-C: step, metric, speed, time to go. --where chooses runs.
         log_dir: The folder below which `latest` and `best` search runs.
     """
 
@@ -69,6 +70,7 @@ class RunsOptions(JsonOption):
     note: str | None = None
     tag: list[str] = field(default_factory=list)
     untag: list[str] = field(default_factory=list)
+    watch: bool = False
     log_dir: Path = Path("logs")
 
     @property
@@ -84,6 +86,10 @@ def main() -> None:
     with only_json(wanted=options.json):
         if options.note is not None or options.tag or options.untag:
             annotate(options)
+        elif options.watch:
+            from firstlight.lab.reports.watching import watch  # imports rich
+
+            watch(options.folder, options.conditions)
         else:
             show(options)
 

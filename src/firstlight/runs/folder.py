@@ -29,6 +29,7 @@ LOCK = ".lock"  # in a run's folder; the process that trains the run has locked 
 SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free
 ENDED = ("finished", "pruned")  # the statuses of a run that is not trained again
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
+BYTES_OF_THE_END = 2**16  # of a history: some hundred lines
 MOST_BYTES_OF_A_RECORD, MOST_BYTES_OF_NOTES = 2**24, 2**20
 LOWER_IS_BETTER = (
     *("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error", "calibration_error"),
@@ -193,6 +194,15 @@ def read_history(path: Path) -> list[dict[str, Any]]:
     Raises UserError, with the number of the line, for a line that is not a JSON object with a step and seconds.
     """
     return parsed_history(path, regular(path).read_bytes()) if path.exists() else []
+
+
+def last_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the last complete lines of a history; [] if it is missing or damaged. It may be written meanwhile."""
+    with suppress(FileNotFoundError, UserError), regular(path).open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - BYTES_OF_THE_END))
+        content = file.read()
+        return parsed_history(path, content[content.find(b"\n") + 1 :] if file.tell() > len(content) else content)
+    return []
 
 
 def parsed_history(path: Path, content: bytes) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ MOST_BYTES = 2**26  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 NUMBERS = {  # fields of a run that are values of the record, and their types
-    **dict.fromkeys(("parameters", "steps", "tokens"), (int,)),
+    **dict.fromkeys(("parameters", "steps", "total_steps", "tokens"), (int,)),
     **dict.fromkeys(("flops", "tokens_per_second"), (int, float)),
     **dict.fromkeys(("optimized_metric", "optimized_mode", "host"), (str,)),
 }
@@ -43,20 +43,21 @@ WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
 def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
-    """Return the row of a run. most: the number of points of its curves.
+    """Return the row of a run. most: the number of points of its curves; 0: read only its record and its notes.
 
     A damaged folder raises no error: the row says what is damaged.
     """
     try:
         record = folder.read(may_be_later=True)
         run = run_of(name, record)
-        curves, damages = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
-        texts, confusion = None, None
-        try:
-            texts = newest_texts(folder.path / "samples")
-            confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
-        except (OSError, UserError) as error:
-            damages.append(str(error))
+        curves, damages, texts, confusion = dict[str, Curve](), list[str](), None, None
+        if most:
+            curves, damages = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
+            try:
+                texts = newest_texts(folder.path / "samples")
+                confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
+            except (OSError, UserError) as error:
+                damages.append(str(error))
         status, why = judged(folder, record, damages)
     except (OSError, UserError) as error:
         if is_starting(folder):

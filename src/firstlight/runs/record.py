@@ -45,7 +45,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "reason": None,
         "optimized_mode": config.optimized_mode,
         **({"objectives": objectives} if objectives else {}),
-        **dict.fromkeys(("data", "teacher", "parameters", "steps")),
+        **dict.fromkeys(("data", "teacher", "parameters", "steps", "total_steps")),
         "seconds": dict.fromkeys(("start_up", "fit_processor", "test")) | {"fit": fit_before},
         **dict.fromkeys(("tokens", "flops", "tokens_per_second")),
         "threads": torch.get_num_threads(),

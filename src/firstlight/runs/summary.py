@@ -68,6 +68,7 @@ class Run:
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None
     steps: int | None = None
+    total_steps: int | None = None
     tokens: int | None = None
     flops: int | None = None
     tokens_per_second: float | None = None

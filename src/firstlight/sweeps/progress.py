@@ -23,7 +23,7 @@ from firstlight.config.checks import is_number
 from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
-from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, read_history
+from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, last_lines
 from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.places import NOWHERE, Place, places_in
 from firstlight.sweeps.screen import OUTPUT, live_table
@@ -217,7 +217,7 @@ def cells_of(row: Row) -> tuple[str, ...]:
     if row.record.get("status") in ENDED:
         step, value, seconds = row.record.get("steps"), row.metric, (row.record.get("seconds") or {}).get("fit")
     else:
-        history = read_history(row.job.folder.history_file)
+        history = last_lines(row.job.folder.history_file)
         value = next((line[metric] for line in reversed(history) if metric in line), None)
         step, seconds = (history[-1]["step"], history[-1]["seconds"]) if history else (None, None)
     shown_step, shown_value = f"{step:,}" if is_number(step) else "", f"{value:.4f}" if is_number(value) else ""

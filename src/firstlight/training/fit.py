@@ -24,6 +24,7 @@ from firstlight.callbacks.stop_signals import signal_behind, signals_raise, sign
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.config.messages import explained
+from firstlight.data.batches import steps_of
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.files.atomic import write_atomically
@@ -136,6 +137,10 @@ def _train(
     record["threads"] = torch.get_num_threads()
     record["parameters"] = num_parameters(parts.module, trained_only=True) + parts.data.num_counted
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
+    if config.train:
+        parts.data.trainer = parts.trainer  # of which each process trains on a share of a batch
+        steps = steps_of(parts.trainer, len(parts.data.train_dataloader()))
+        record["total_steps"] = None if steps == -1 else steps
     if is_rank_zero():
         folder.write(record)
         write_lists(folder, parts.data)
