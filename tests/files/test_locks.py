@@ -5,6 +5,7 @@ import fcntl
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -22,6 +23,7 @@ def test_readers_do_not_make_a_start_fail(tmp_path: Path) -> None:
     def read() -> None:
         while not is_over.is_set():
             folder.is_locked()
+            time.sleep(0.001)  # so that the start is not without processor time on a busy machine
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
