@@ -28,6 +28,7 @@ from firstlight.figures import (
     calibration_bins,
     confusion_table,
     plot_confusion_matrix,
+    plot_contributions,
     plot_predicted_per_star,
     plot_probability_per_star,
     save,
@@ -40,7 +41,7 @@ from firstlight.runs.predictions import write_predictions
 
 log = logging.getLogger(__name__)
 
-MOST_PRINTED = 20  # classes in the table on the terminal
+MOST_PRINTED = 20  # classes in the table on the terminal, and groups in the figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +195,11 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
         if tuple(data.encoded.label_names) == STARS:
             used.save(draw_probability_per_star(judged), folder / "probability_per_star.png")
         used.save(draw_predicted_per_class(used), folder / "predicted_per_class.png")
+        if 0 < len(per_group) <= MOST_PRINTED:
+            names = [f"{row['group']} ({row['texts']:,} texts)" for row in per_group]
+            values = np.array([[row[key] for key in ("accuracy", "low", "high")] for row in per_group])
+            figure = plot_contributions(names, values[:, 0], values[:, 1:], title="Accuracy per group", label="accuracy")
+            used.save(figure, folder / "accuracy_per_group.png")
 
     printed = per_class if len(per_class) <= MOST_PRINTED else []
     notes, contents = (str(data.label_reading),), "Figures, predictions, mistakes and metrics"
