@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from composed import composed
 from firstlight.classifier.baseline import fit, row_weights
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.evaluation import Judged
+from firstlight.classifier.evaluation import Judged, measure
 from firstlight.classifier.module import Classification
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
@@ -80,6 +80,14 @@ def test_each_group_has_its_accuracy_with_the_interval_of_wilson() -> None:
     middle, half = (3 + z2 / 2) / (4 + z2), (z2 * (3 / 4 + z2 / 4)) ** 0.5 / (4 + z2)
     bounds = {"low": pytest.approx(middle - half), "high": pytest.approx(middle + half)}
     assert second == {"group": "b", "texts": 4, "accuracy": 0.75, **bounds}
+
+
+def test_the_accuracy_of_each_group_is_drawn_beside_the_predictions(tmp_path: Path) -> None:
+    data = prepared(mixture(tmp_path, group_column="shop", labels="binary"))
+    measured = measure(SimpleNamespace(network=lambda ids, *_: torch.zeros(len(ids), 1)), data, "test")
+    measured.write(tmp_path)
+    assert [row["group"] for row in measured.per_group] == ["a", "b"]
+    assert (tmp_path / "accuracy_per_group.png").is_file()
 
 
 def written(folder: Path, rows: list[tuple[str, int, str]], **options: Any) -> ReviewData:
