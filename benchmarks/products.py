@@ -1,4 +1,4 @@
-"""Compare matrix products of 2, 3 and 4 dimensions: loops in Python, and one batched product (post 1).
+"""Compare matrix products of 2, 3 and 4 dimensions: loops in Python, and one batched product (post 1, reviews).
 
     python benchmarks/products.py [--rows 50] [--inner 32] [--columns 50] [--heads 4] [--batch-size 32]
 

@@ -27,14 +27,31 @@ WITHOUT = (
     "tests/test_words.py",
 )
 
+POST = re.compile(r"\bposts? ([1-5])\b", re.IGNORECASE)
+SUBJECTS = {"1": "review", "2": "plays|Shakespeare|GPT", "3": "film|movie", "4": "names", "5": "transl"}
+NEAR = 60  # characters before and after the number of a post
 
-def test_no_text_has_a_phrase_that_readers_had_to_read_twice() -> None:
+
+def texts_of_readers() -> dict[str, str]:
     listed = subprocess.run(["git", "ls-files", *TEXTS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.splitlines() if not name.startswith(WITHOUT) and (ROOT / name).is_file()]
     assert len(names) > 500
+    return {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
+
+
+def test_a_post_is_named_with_its_subject() -> None:
     found = []
-    for name in names:
-        text = (ROOT / name).read_text(encoding="utf-8")
+    for name, text in texts_of_readers().items():
+        for post in POST.finditer("" if name.startswith(("tests/", "docs/posts.md")) else text):
+            near = text[max(post.start() - NEAR, 0) : post.end() + NEAR]
+            if not re.search(SUBJECTS[post[1]], near, re.IGNORECASE):
+                found.append(f"{name}: {near!r}")
+    assert not found, "\n".join(found)
+
+
+def test_no_text_has_a_phrase_that_readers_had_to_read_twice() -> None:
+    found = []
+    for name, text in texts_of_readers().items():
         for match in WORDS.finditer(text):
             found.append(f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}")
     assert not found, "\n".join(found)

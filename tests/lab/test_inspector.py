@@ -138,6 +138,19 @@ def test_the_link_has_the_whole_state(inside: Open, browser: Any) -> None:
     again.close()
 
 
+def test_the_text_at_the_top_and_that_of_the_look_inside_are_one(inside: Open) -> None:
+    place = inside(0, TEXT)
+    top, own = place.page.locator("[data-kind=classifier] textarea"), place.locator("[name=text]")
+    assert top.input_value() == TEXT
+    top.fill("not a bad book")
+    explained(place)
+    assert (own.input_value(), place.locator(".chips .word").count()) == ("not a bad book", 4)
+    place.locator(".teaches").first.click()
+    explained(place)
+    assert top.input_value() == own.input_value() == "this is not a good one"
+    place.page.wait_for_selector("[data-kind=classifier] .answer .word:text-is('one')", timeout=WAIT)
+
+
 def test_results_and_the_link_are_copied(inside: Open) -> None:
     place = inside(0, TEXT)
     place.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -1,4 +1,4 @@
-"""Measurement of the predictions of a classifier: metrics, files, and the figures of post 1."""
+"""Measurement of the predictions of a classifier: metrics, files, and the figures of post 1 (reviews)."""
 
 import logging
 from dataclasses import dataclass

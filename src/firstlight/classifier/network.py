@@ -1,4 +1,4 @@
-"""The encoder that classifies texts (post 1), and two baselines without attention and without word order."""
+"""The encoder that classifies texts (post 1, reviews), and two baselines without attention and without word order."""
 
 import torch
 import torch.nn.functional as F
@@ -250,7 +250,7 @@ class BagOfWords(nn.Module):
 
 
 class LogisticRegression(nn.Module):
-    """Multinomial logistic regression on word counts: one weight for each word and class (post 5, 2022).
+    """Multinomial logistic regression on word counts: one weight for each word and class (post 5, translation).
 
     All weights are zero at first. The shapes are those of `BagOfWords`.
 

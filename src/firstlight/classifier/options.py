@@ -33,7 +33,7 @@ class ClassifierConfig(TransformerConfig):
             which use few of the options.
         pooling: Reduction of all tokens to one prediction: "mean", "max", "first", "last", "attention" (a learned
             mean), "flatten" (a linear layer over all tokens) or "per_token" (a score for each token, then a linear
-            layer, as in post 1).
+            layer, as in post 1 (reviews)).
         token_dropout: Probability of replacing a token by [UNK] in training, from 0 to below 1; it prevents learning
             rare words by heart.
         convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no

@@ -16,7 +16,7 @@ from firstlight.errors import UserError
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 SENTIMENTS = ("negative", "positive")
 LEFT_OUT = -1
-SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # 3 stars are left out, as in post 1
+SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # 3 stars are left out, as in post 1 (reviews)
 SENTIMENT_OF_WORD = {"negative": 0, "neg": 0, "positive": 1, "pos": 1}
 MOST_CLASSES = 1000
 MOST_NUMBERS = 50  # classes that are numbers with decimals

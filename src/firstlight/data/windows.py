@@ -28,7 +28,7 @@ class Windows(Dataset[WindowBatch]):
 
 
 class RandomWindows(EndlessBatches):
-    """Sampler of windows at random places (posts 2 and 4). Batch number b depends only on the seed and on b."""
+    """Sampler of windows at random places, as in post 2 (plays). Batch b depends only on the seed and on b."""
 
     def __init__(self, first: int, length: int, context_length: int, batch_size: int, seed: int, **share: int) -> None:
         """first: the position of the stream; length: its number of tokens, more than context_length."""
@@ -49,7 +49,7 @@ class RandomWindows(EndlessBatches):
 
 
 class ShuffledDocuments(EndlessBatches):
-    """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4)."""
+    """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4, names)."""
 
     def __init__(
         self,

@@ -105,8 +105,8 @@ def generate(
 
     With the window `half`, the generator drops the first half of its context, reads the second half again, and
     continues with the cache. It always reads between context_length / 2 and context_length tokens. With `slide`, it
-    reads the last context_length tokens again for each new token (post 2). It has more context, but takes many times
-    longer, because the position of every token changes.
+    reads the last context_length tokens again for each new token (post 2, plays). It has more context, but takes many
+    times longer, because the position of every token changes.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length

@@ -46,8 +46,8 @@ def plot_ladder(
         >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
         ['one head', 'with positions']
     """
-    figure, axes = style.new_axes(title, 1.6 + 0.6 * len(names))
-    style.label_axes(axes, "validation loss (nats per character); lower is better", "", grid="x")
+    label = "validation loss (nats per character); lower is better"
+    figure, axes = style.new_axes(title, 1.6 + 0.6 * len(names), label, grid="x")
     rows = range(len(names))
     axes.hlines(rows, min(losses), losses, color=style.PALE, linewidth=3)
     axes.plot(losses, rows, color=style.BLUE, marker="o", markersize=8, linestyle="none", label="measured")

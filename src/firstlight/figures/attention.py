@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -72,14 +71,17 @@ def plot_attention_heads(
     figure = style.new_figure(title, height)
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=style.MARGIN)  # keeps cells square
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
-    images = [
-        _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}", float(weights.max()))
-        for head, (axes, head_weights) in enumerate(zip(panels.flat, weights, strict=False), start=1)
-    ]
+    scale = PowerNorm(0.5, 0, float(weights.max()))
+    for head, (axes, of_head) in enumerate(zip(panels.flat, weights, strict=False), start=1):
+        style.label_axes(axes, "", "", f"Head {head}")
+        image = axes.imshow(of_head, cmap=COLORS, norm=scale)
+        _name_tokens(axes.xaxis, key_names, cell)
+        _name_tokens(axes.yaxis, query_names, cell)
+        axes.tick_params(axis="x", rotation=90)
     for axes in panels.flat[len(weights) :]:
         axes.set_axis_off()
-    scale = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH, "label": SCALE_LABEL}
-    style.color_bar(images[0], figure, ax=panels, **scale)
+    shape = {"shrink": BAR_LENGTH / height, "aspect": BAR_LENGTH / BAR_WIDTH}
+    style.color_bar(image, figure, ax=panels, label=SCALE_LABEL, **shape)
     for label, write, tokens in (("key", figure.supxlabel, keys), ("query", figure.supylabel, ())):
         write(style.with_signs(label, tokens), fontsize=style.LABEL_SIZE, color=style.SOFT)
     return figure
@@ -114,27 +116,13 @@ def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[
     return balanced, cell(balanced)
 
 
-def _draw(
-    axes: Axes,
-    weights: NDArray[np.floating],
-    queries: Sequence[str],
-    keys: Sequence[str],
-    cell: float,
-    title: str,
-    highest: float,
-) -> AxesImage:
-    """Plot (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
-    style.tidy(axes)
-    image = axes.imshow(weights, cmap=COLORS, norm=PowerNorm(0.5, 0, highest), aspect="equal")
-    style.panel_title(axes, title)
+def _name_tokens(axis: Axis, names: Sequence[str], cell: float) -> None:
+    """Write the names of tokens along an axis, of every second or third one if cells are narrow. cell: inches."""
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
-    step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # label every `step`th token so that labels do not overlap
-    for axis, names in ((axes.xaxis, keys), (axes.yaxis, queries)):
-        axis.set_ticks(range(0, len(names), step), names[::step])
-        for label in axis.get_ticklabels():
-            label.set(fontsize=size, parse_math=False)
-    axes.tick_params(axis="x", rotation=90)
-    return image
+    step = int(np.ceil(size * LINE / 72 / cell - 1e-6))
+    axis.set_ticks(range(0, len(names), step), names[::step])
+    for label in axis.get_ticklabels():
+        label.set(fontsize=size, parse_math=False)
 
 
 def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
@@ -168,19 +156,18 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
     num_columns = max(len(weights) for weights in maps.values())
     side = min((style.WIDTH - 1.6) / num_columns, max(2.6, 7 / len(maps)))
     shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
-    figure = style.new_figure(title, 1.1 + sum(side * part + 0.45 for part in np.clip(shapes, LOWEST, HIGHEST)))
+    ratios = np.clip(shapes, LOWEST, HIGHEST).tolist()
+    figure = style.new_figure(title, 1.1 + sum(side * part + 0.45 for part in ratios))
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=0.5 * style.MARGIN)
-    highest = max(float(np.max(weights)) for weights in maps.values())
-    grid = figure.subplots(
-        len(maps), num_columns, squeeze=False, height_ratios=np.clip(shapes, LOWEST, HIGHEST).tolist()
-    )
+    scale = PowerNorm(0.5, 0, max(float(np.max(weights)) for weights in maps.values()))
+    grid = figure.subplots(len(maps), num_columns, squeeze=False, height_ratios=ratios)
     for row, (name, weights), shape in zip(grid, maps.items(), shapes, strict=True):
         for head, axes in enumerate(row):
             if head >= len(weights):
                 axes.set_axis_off()
                 continue
             style.tidy(axes)
-            image = axes.imshow(weights[head], cmap=COLORS, norm=PowerNorm(0.5, 0, highest), interpolation="nearest")
+            image = axes.imshow(weights[head], cmap=COLORS, norm=scale, interpolation="nearest")
             axes.set_aspect("equal" if LOWEST <= shape <= HIGHEST else "auto")
             style.panel_title(axes, f"head {head + 1}", style.TICK_SIZE)
             for axis in (axes.xaxis, axes.yaxis):
@@ -193,8 +180,8 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         row[0].set_ylabel("\n".join((*name.split(", "), "query" if is_low else "query position")), **label)
     for axes in grid[-1]:
         axes.set_xlabel("key" if num_columns > MOST_IN_A_ROW else "key position", fontsize=style.TICK_SIZE)
-    scale = {"shrink": min(1.0, 3 / figure.get_figheight()), "aspect": 18, "label": SCALE_LABEL}
-    style.color_bar(image, figure, ax=list(grid.flat), **scale)
+    shape = {"shrink": min(1.0, 3 / figure.get_figheight()), "aspect": 18}
+    style.color_bar(image, figure, ax=list(grid.flat), label=SCALE_LABEL, **shape)
     _trim(figure)
     return figure
 

@@ -73,8 +73,8 @@ def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title
     names = [style.shorten(name) for name in classes]
     figure, (left, right) = style.new_panels(title, style.WIDTH, columns=2)
     percent = 100 * _shares(counts)
-    left_image = _draw_panel(left, counts, "Number of examples", top=max(1, counts.max()))
-    right_image = _draw_panel(right, percent, "Percentage of each true class", top=100)
+    left_image = _draw_panel(figure, left, counts, "Number of examples", top=max(1, counts.max()))
+    right_image = _draw_panel(figure, right, percent, "Percentage of each true class", top=100)
     _name_axes(left, names)
     _name_axes(right, names, name_rows=False)
 
@@ -141,16 +141,14 @@ def _percent_text(value: float | None, is_sparse: bool) -> str:
     return f"{value:.1f}%"
 
 
-def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> AxesImage:
+def _draw_panel(figure: Figure, axes: Axes, values: NDArray[Any], title: str, *, top: float) -> AxesImage:
     """Plot (classes, classes) values as an image with a color bar from 0 to `top`, and return the image."""
-    style.tidy(axes)
+    style.label_axes(axes, "predicted", "true", title)
     axes.spines[:].set_visible(False)
-    style.panel_title(axes, title)
     image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
     bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # to the right of the image, with the same height
     ticks = MaxNLocator(5, integer=True)
-    axes.figure.colorbar(image, cax=bar_axes, ticks=ticks, format="{x:,.0f}").outline.set_visible(False)
-    bar_axes.tick_params(labelsize=style.TICK_SIZE - 1, width=style.THIN, labelcolor=style.SOFT)
+    style.color_bar(image, figure, cax=bar_axes, ticks=ticks, format="{x:,.0f}")
     return image
 
 
@@ -165,8 +163,6 @@ def _name_axes(axes: Axes, names: list[str], *, name_rows: bool = True) -> None:
     axes.set_xticks(shown, labels, fontsize=size, parse_math=False, **(slanted if angle else {}))
     axes.set_yticks(shown, labels if name_rows else [""] * len(shown), fontsize=size, parse_math=False)
     axes.tick_params(length=0)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("true")
 
 
 def _lay_out_squarely(figure: Figure, axes: Axes) -> None:

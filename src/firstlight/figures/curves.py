@@ -77,18 +77,11 @@ def plot_curves(
             if len(values) >= SMOOTHED_FROM:
                 axes.plot(steps, values, color=line.color, linewidth=0.7, alpha=0.3, label="_values")
                 steps, values = running_mean(steps, values)
-            (handle,) = axes.plot(
-                steps,
-                values,
-                color=line.color,
-                linewidth=1.9,
-                marker="o" if len(values) < SMOOTHED_FROM else "",
-                markersize=4 if len(values) > 1 else 8,
-                clip_on=len(values) > 1,
-                label=line.label,
-            )
+            is_point, marker = len(values) == 1, "o" if len(values) < SMOOTHED_FROM else ""
+            look: dict[str, Any] = {"color": line.color, "linewidth": 1.9, "marker": marker, "clip_on": not is_point}
+            (handle,) = axes.plot(steps, values, markersize=8 if is_point else 4, label=line.label, **look)
             handles.setdefault(line.label, handle)
-            if len(values) == 1:
+            if is_point:
                 style.label_point(axes, f"{line.label} {values[0]:.4g}", (steps[0], values[0]), (-5, 5), "right")
         if name in references:
             label, value = references[name]
@@ -130,8 +123,7 @@ def plot_learning_curves(
     """
     if not lines or not all(map(len, lines.values())):
         raise ValueError("there are no points to plot; pass at least one for each line")
-    figure, axes = style.new_axes(title, 4.8)
-    style.label_axes(axes, "training rows", unit, grid="both")
+    figure, axes = style.new_axes(title, 4.8, "training rows", unit, grid="both")
     for color, (name, points) in zip(cycle(style.PALETTE), lines.items(), strict=False):
         rows, means, halves = np.array(points, dtype=np.float64).T
         look: dict[str, Any] = {"color": color, "linestyle": "--" if name in dashed else "-", "linewidth": 1.6}
@@ -192,18 +184,15 @@ def plot_loss_per_position(
     losses = np.asarray(losses, dtype=np.float64)
     if losses.ndim != 2 or not losses.size:
         raise ValueError(f"losses has shape {losses.shape}; pass (windows, positions)")
-    mean = losses.mean(axis=0)
+    mean, overall = losses.mean(axis=0), float(losses.mean())
     error = 2 * losses.std(axis=0) / np.sqrt(len(losses))
     places = np.arange(1, losses.shape[1] + 1)
-    figure, axes = style.new_axes(title, 4.6)
-    style.label_axes(axes, "position in the context (number of visible tokens)", f"loss ({unit})", grid="both")
-    axes.fill_between(
-        places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 standard errors"
-    )
+    label = "position in the context (number of visible tokens)"
+    figure, axes = style.new_axes(title, 4.6, label, f"loss ({unit})", grid="both")
+    band: dict[str, Any] = {"color": style.SKY, "alpha": 0.5, "linewidth": 0, "label": "± 2 standard errors"}
+    axes.fill_between(places, mean - error, mean + error, **band)
     axes.plot(places, mean, color=style.BLUE, marker="o", markersize=3, linewidth=1.5, label="mean")
-    axes.axhline(
-        losses.mean(), color=style.INK, linewidth=1, linestyle="--", label=f"mean of all positions: {losses.mean():.3f}"
-    )
+    axes.axhline(overall, color=style.INK, linewidth=1, linestyle="--", label=f"mean of all positions: {overall:.3f}")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
     style.legend(axes)

@@ -170,9 +170,8 @@ def plot_coverage(
     """
     if not counts or not all(np.sum(values) for values in counts.values()):
         raise ValueError("counts is empty or has only zeros; pass the number of occurrences of each word")
-    figure, axes = style.new_axes(title, 5.0)
     labels = ("words in the vocabulary, the most frequent first", "share of the text that is covered")
-    style.label_axes(axes, *labels, grid="both")
+    figure, axes = style.new_axes(title, 5.0, *labels, grid="both")
     for number, (name, values) in enumerate(counts.items()):
         color = style.PALETTE[number % len(style.PALETTE)]
         covered = np.cumsum(np.sort(np.asarray(values))[::-1]) / np.sum(values)

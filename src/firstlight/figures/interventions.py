@@ -48,8 +48,7 @@ def plot_contributions(
     if not len(names) or values.shape != (len(names),) or is_wrong:
         problem = f"there are {len(names)} names and values of shape {values.shape}"
         raise ValueError(f"{problem}; pass one value, and one interval if any, for each of at least one name")
-    figure, axes = style.new_axes(title, 1.3 + ROW * len(names))
-    style.label_axes(axes, label, "", grid="x")
+    figure, axes = style.new_axes(title, 1.3 + ROW * len(names), label, grid="x")
     rows = np.arange(len(names))
     axes.barh(rows, values, 0.7, color=np.where(values < 0, style.VERMILION, style.BLUE).tolist())
     if intervals is not None:

@@ -25,7 +25,7 @@ def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
 def plot_position_similarity(
     encodings: Mapping[str, NDArray[Any]], *, title: str = "Similarity of the positions"
 ) -> Figure:
-    """Plot the cosine similarity of all pairs of positions, with one heat map for each position encoding (post 2).
+    """Plot the cosine similarity of all pairs of positions, with a heat map for each position encoding (post 2, plays).
 
     Args:
         encodings: name of the encoding -> (positions, dim) float.
@@ -58,7 +58,7 @@ def plot_position_similarity(
 
 
 def plot_position_waves(table: NDArray[Any], *, title: str = "The position encoding") -> Figure:
-    """Plot a position encoding as a heat map, and some of its coordinates as curves over the positions (post 1).
+    """Plot a position encoding as a heat map, and some of its coordinates as curves (post 1, reviews).
 
     Args:
         table: (positions, dim) float, the encoding of each position.

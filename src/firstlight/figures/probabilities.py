@@ -43,8 +43,8 @@ def plot_next_tokens(tokens: Sequence[str], probabilities: NDArray[Any], *, prom
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
     heading = f"Next token after “{ending}”" if prompt else "First token of a text"
-    figure, axes = style.new_axes(heading, 1.5 + 0.3 * _num_shown(probabilities))
-    style.label_axes(axes, "probability of the next token", "next token")
+    height = 1.5 + 0.3 * _num_shown(probabilities)
+    figure, axes = style.new_axes(heading, height, "probability of the next token", "next token")
     _draw(axes, tokens, probabilities)
     return figure
 

@@ -29,7 +29,7 @@ IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": sty
 def plot_probability_per_star(
     probability: NDArray[Any], stars: NDArray[Any], *, event: str = "positive", unseen: Sequence[int] = (3,)
 ) -> Figure:
-    r"""Plot histograms of the predicted probability of an event, one for each true number of stars (post 1).
+    r"""Plot histograms of the predicted probability of an event, one for each true number of stars (post 1, reviews).
 
     Args:
         probability: (n,) float from 0 to 1, the predicted probability of the event for each review.

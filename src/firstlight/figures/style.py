@@ -35,6 +35,9 @@ SAMPLE_MARK = " – GENERATED SAMPLE"
 SIGNS = {"␣": "a space", "⏎": "a line break", "⇥": "a tab"}
 
 
+Grid = Literal["both", "x", ""]  # the axes with grid lines
+
+
 def new_figure(title: str = "", height: float = 5.0) -> Figure:
     """Return an empty white figure of WIDTH × height inches, which is about 1,200 pixels wide when shown or saved.
 
@@ -47,10 +50,12 @@ def new_figure(title: str = "", height: float = 5.0) -> Figure:
     return figure
 
 
-def new_axes(title: str, height: float = 5.0) -> tuple[Figure, Axes]:
-    """Return a figure as `new_figure` does, and its only axes."""
+def new_axes(title: str, height: float, x: str = "", y: str = "", grid: Grid = "") -> tuple[Figure, Axes]:
+    """Return a figure as `new_figure` does, and its only axes, with labels and grid lines as `label_axes` sets them."""
     figure = new_figure(title, height)
-    return figure, figure.subplots()
+    axes = figure.subplots()
+    label_axes(axes, x, y, grid=grid)
+    return figure, axes
 
 
 def new_panels(title: str, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
@@ -92,7 +97,7 @@ def tidy(axes: Axes) -> None:
         label.set(fontsize=LABEL_SIZE, color=SOFT)
 
 
-def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Literal["both", "x", ""] = "") -> None:
+def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Grid = "") -> None:
     """Set the style, labels, title and grid lines of axes. A `$` does not start a formula."""
     tidy(axes)
     axes.set_xlabel(x, parse_math=False)

@@ -1,4 +1,4 @@
-"""The decoder that generates text (post 2; GPT, Radford et al. 2018)."""
+"""The decoder that generates text (post 2, plays; GPT, Radford et al. 2018)."""
 
 from torch import Tensor, nn
 
@@ -12,7 +12,7 @@ from firstlight.networks.positions import build_positions
 
 
 class Generator(nn.Module):
-    """A causal transformer that scores the next token at every position (post 2, 2024; GPT, Radford et al. 2018).
+    """A causal transformer that scores the next token at every position (post 2, plays; GPT, Radford et al. 2018).
 
     If `config.num_loops` is above 1, the blocks are applied several times with the same weights (Universal Transformer,
     Dehghani et al. 2018; ALBERT, Lan et al. 2019).

@@ -16,7 +16,7 @@ class GeneratorConfig(TransformerConfig):
 
     Args:
         causal: Whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
-            that it has to predict, as in an experiment of post 2.
+            that it has to predict, as in an experiment of post 2 (plays).
         tie_embeddings: Whether the embedding and the output layer share one matrix, which saves parameters.
         head_bias: Whether the output layer has a bias.
         num_loops: Number of times that the blocks are applied in sequence with the same weights; 1: once.

@@ -92,7 +92,7 @@ def own_class(key: str, target: str, base: type[nn.Module]) -> type[nn.Module]:
 
 
 def num_outputs(num_classes: int) -> int:
-    """Return the number of logits. Two classes share one logit (post 1)."""
+    """Return the number of logits. Two classes share one logit (post 1, reviews)."""
     return 1 if num_classes == 2 else num_classes
 
 

@@ -102,7 +102,7 @@ class GatedFeedForward(nn.Module):
 
 
 class LinearFeedForward(nn.Module):
-    """One linear layer and an activation (post 4)."""
+    """One linear layer and an activation (post 4, names)."""
 
     def __init__(self, dim: int, activation: Activation, dropout: float = 0.0) -> None:
         super().__init__()

@@ -44,7 +44,8 @@ class TransformerConfig:
         scale_embeddings: Whether the embeddings are multiplied by √dim (Vaswani et al. 2017).
         embedding_norm: Whether a norm follows the sum of embeddings and positions (BERT, Devlin et al. 2018).
         positions: Encoding of the positions: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "fraction" (the
-            position divided by the context length, post 1), "rotary" (Su et al. 2021) or "relative" (Shaw et al. 2018).
+            position divided by the context length, post 1, reviews), "rotary" (Su et al. 2021) or "relative" (Shaw et
+            al. 2018).
         rotary_base: Base of the wave lengths of rotary positions, above 1; Llama 3 has 500,000.
         position_scale: Factor of sinusoidal and rotary positions, above 0 and at most 1; 0.5 fits texts twice as long
             as in training (Chen et al. 2023).
@@ -61,7 +62,8 @@ class TransformerConfig:
         norm: Place of the norm: "post" (after the residual sum), "pre" (before the sublayer, more stable in deep
             networks) or "none".
         norm_kind: Type of the norm: "layer" (LayerNorm), "rms" (RMSNorm, Zhang & Sennrich 2019) or "over_words" (each
-            coordinate over the words of a text, post 5; a decoder keeps LayerNorm, since it cannot see later words).
+            coordinate over the words of a text, post 5, translation; a decoder keeps LayerNorm, since it cannot see
+            later words).
         norm_eps: Number that the norms add to the variance; None: 1e-5, and for RMSNorm the precision of the numbers.
         final_norm: Whether a norm follows the last block; recommended with norm="pre".
         zero_init: Whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
@@ -71,14 +73,14 @@ class TransformerConfig:
         activation: Activation function of the feed-forward layer: "relu", "gelu", "gelu_tanh" (the approximation of
             GPT-2), "silu", "tanh", "swiglu" (gated, Shazeer 2020), "relu_squared" (So et al. 2021), "sigmoid" or
             "linear" (none).
-        scale_scores: Whether attention divides its scores by √head_dim; False only reproduces post 3.
-        first_position: Number of the first sinusoidal or fractional position; post 1 counts from 1.
+        scale_scores: Whether attention divides its scores by √head_dim; False only reproduces post 3 (film reviews).
+        first_position: Number of the first sinusoidal or fractional position; post 1 (reviews) counts from 1.
         attention_output_dropout: Whether `dropout` also applies to the output of attention; False only reproduces
-            post 5.
-        norm_affine: Whether the norms have learned weights; False only reproduces post 3.
-        residual: Whether sublayers have a residual connection; False only reproduces post 4.
-        output_projection: Whether attention projects the concatenated heads; False only reproduces post 4.
-        feed_forward: Feed-forward layer: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
+            post 5 (translation).
+        norm_affine: Whether the norms have learned weights; False only reproduces post 3 (film reviews).
+        residual: Whether sublayers have a residual connection; False only reproduces post 4 (names).
+        output_projection: Whether attention projects the concatenated heads; False only reproduces post 4 (names).
+        feed_forward: Feed-forward layer: "mlp" (two linear layers), "linear" (one, as in post 4, names) or "none".
         _target_: Your own network, such as my_package.MyNetwork, in place of the built-in one; null: the built-in
             network.
         options: Options that only your own network reads, such as +model.options.width=3.

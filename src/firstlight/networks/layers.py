@@ -59,7 +59,7 @@ def build_embedding(config: TransformerConfig, vocab_size: int, embedding_dim: i
 
 
 class NormOverWords(nn.Module):
-    """A norm of each coordinate over the words of a text, in place of the coordinates of a word (post 5).
+    """A norm of each coordinate over the words of a text, in place of the coordinates of a word (post 5, translation).
 
     Padding does not count. A later word changes all earlier ones, so the norm is for encoders only.
     """

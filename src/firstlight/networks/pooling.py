@@ -14,7 +14,7 @@ Pool = Callable[[Tensor, Tensor], Tensor]  # of the vectors of the tokens and th
 
 
 class PerToken(nn.Module):
-    """The head of post 1: one score for each token, then a linear layer from the scores to the outputs."""
+    """The head of post 1 (reviews): one score for each token, then a linear layer from the scores to the outputs."""
 
     def __init__(self, dim: int, context_length: int, num_outputs: int) -> None:
         super().__init__()

@@ -78,9 +78,9 @@ class SinusoidalPositions(FixedPositions):
 
 
 class FractionalPositions(FixedPositions):
-    """Position j divided by the context length n_max, which is added to each coordinate (post 1). No parameters.
+    """Position j divided by the context length n_max, added to each coordinate (post 1, reviews). No parameters.
 
-    Post 1 names this encoding before it chooses the sinusoid. Its values do not exceed 1, but the difference of two
+    The post names this encoding before it chooses the sinusoid. Its values do not exceed 1, but the difference of two
     neighbors depends on the context length.
 
     Args:
@@ -271,7 +271,7 @@ def build_positions(config: TransformerConfig) -> nn.Module:
 
 
 def stretch(table: Tensor, length: int) -> Tensor:
-    """Return a table of learned positions for a longer context, by linear interpolation (post 2).
+    """Return a table of learned positions for a longer context, by linear interpolation (post 2, plays).
 
     table: (positions, dim). Returns (length, dim). The first and the last row are unchanged.
     """

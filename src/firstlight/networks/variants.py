@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Positions(Enum):
-    """Position encoding: how a network represents the order of its tokens. fraction is j/n_max of post 1."""
+    """Position encoding: how a network represents the order of its tokens. fraction is j/n_max of post 1 (reviews)."""
 
     none = "none"
     learned = "learned"
@@ -23,7 +23,7 @@ class Norm(Enum):
 
 
 class NormKind(Enum):
-    """Kind of norm: LayerNorm (Ba et al. 2016), RMSNorm (Zhang & Sennrich 2019), or a norm over the words (post 5)."""
+    """LayerNorm (Ba et al. 2016), RMSNorm (Zhang & Sennrich 2019), or a norm over the words (post 5, translation)."""
 
     layer = "layer"
     rms = "rms"

@@ -44,7 +44,7 @@ class AtTheEnd(Callback):
 
 
 class ShowLadder(AtTheEnd):
-    """Callback that prints and plots the rungs of post 4: what each part of a transformer contributes.
+    """Callback that prints and plots the rungs of post 4 (names): what each part of a transformer contributes.
 
     The files are `ladder.csv` and `ladder.png`. The losses of the post are shown next to those of the runs, but not if
     the runs are on the generated sample; then the figure is marked.

@@ -1,4 +1,4 @@
-"""Normalization of text as in post 1, and two ways to split a text: into words, or into words and punctuation."""
+"""Normalization of text as in post 1 (reviews), and splitting of a text into words, or into words and punctuation."""
 
 import html
 import re

@@ -82,7 +82,7 @@ class VectorsKind(Enum):
 
 
 class EigenMethod(Enum):
-    """The method that finds principal components: Lanczos' method, or power iteration with deflation (post 3)."""
+    """The method that finds principal components: Lanczos, or power iteration with deflation (post 3, film reviews)."""
 
     lanczos = "lanczos"
     power = "power"
@@ -100,7 +100,7 @@ class VectorOptions:
         path: Text file of word vectors in the format of GloVe or word2vec, for "file" (required) and "glove".
         window: Largest distance, in words, at which a pair of words is counted, for "cooccurrence"; at least 1.
         method: Method that finds the principal components of "cooccurrence": "lanczos", or "power" (power iteration
-            with deflation, as in post 3), which is much slower and finds the same components.
+            with deflation, as in post 3, film reviews), which is much slower and finds the same components.
         trained: Whether training changes the word vectors; random vectors must be trained.
         std: Standard deviation to which the word vectors are scaled; None: they are not scaled.
 

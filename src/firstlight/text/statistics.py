@@ -1,4 +1,4 @@
-"""Statistics of a text: its characters, lines, passages and words, and how often words occur (post 2)."""
+"""Statistics of a text: its characters, lines, passages and words, and how often words occur (post 2, plays)."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 WORD = re.compile(r"\w+")
 BLANK_LINES = re.compile(r"\n\s*\n")
-RARE, UNCOMMON = 10, 100  # occurrences; post 2 gives the shares of the words below them
+RARE, UNCOMMON = 10, 100  # occurrences; post 2 (plays) gives the shares of the words below them
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TextStatistics:
 
 
 def text_statistics(text: str) -> TextStatistics:
-    r"""Return the statistics of a text, as post 2 gives them for the plays of Shakespeare.
+    r"""Return the statistics of a text, as post 2 (plays) gives them for the plays of Shakespeare.
 
     Args:
         text: any text.

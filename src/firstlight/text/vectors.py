@@ -63,7 +63,7 @@ def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequ
 def principal_components(
     counts: csr_array, dim: int, seed: int = 0, method: EigenMethod = EigenMethod.lanczos
 ) -> NDArray[np.float32]:
-    """Return word vectors: the rows of a co-occurrence matrix, projected onto principal components (post 3).
+    """Return word vectors: the rows of a co-occurrence matrix, projected onto principal components.
 
     This is the method of post 3 (movie sentiment). The matrix X has the rows of the counts, each centered and divided
     by its population standard deviation. A constant row, such as one without counts, becomes zero. The components are
@@ -75,7 +75,7 @@ def principal_components(
         counts: (n, n) sparse array, as `cooccurrence` returns it.
         dim: number of components, from 1 to n - 1.
         seed: seed of the start vector.
-        method: Lanczos' method, or power iteration with deflation as in post 3.
+        method: Lanczos' method, or power iteration with deflation as in post 3 (film reviews).
 
     Returns:
         (n, dim) float32.
@@ -147,8 +147,8 @@ def power_iteration(
     """Return the eigenvalues of a symmetric (n, n) matrix with the largest absolute values, and their vectors.
 
     Returns arrays of shapes (dim,) and (n, dim). Iterates v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · |λ₁|,
-    and then continues with the deflated matrix A - λvvᵀ (post 3). The largest entry of a vector is positive. Raises
-    UserError if `steps` are not enough, as for eigenvalues 1 and -1.
+    and then continues with the deflated matrix A - λvvᵀ (post 3, film reviews). The largest entry of a vector is
+    positive. Raises UserError if `steps` are not enough, as for eigenvalues 1 and -1.
     """
     size = matrix.shape[0]
     assert 1 <= dim <= size, f"dim={dim} of a matrix of {size} rows"

@@ -1,4 +1,4 @@
-"""The encoder-decoder that translates (Vaswani et al. 2017; post 5)."""
+"""The encoder-decoder that translates (Vaswani et al. 2017; post 5, translation)."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from firstlight.translator.options import EncoderDecoderConfig
 
 
 class EncoderDecoder(nn.Module):
-    """A transformer that reads one text and scores the tokens of another (Vaswani et al. 2017; post 5, 2022).
+    """A transformer that reads one text and scores the tokens of another (Vaswani et al. 2017; post 5, translation).
 
     The blocks of the encoder attend to the complete source. The blocks of the decoder attend to earlier target tokens
     and, by cross-attention, to the output of the encoder.

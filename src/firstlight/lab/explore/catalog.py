@@ -79,29 +79,26 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     answers). The traits of its data are: reviews, labels, stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
-    traits = {form_of(data)}
-    if "reviews" in traits or data.get("preparation", "lines") != "lines":
-        traits.add("words")
-    if "labels" in data:
-        traits.add("labels")
-    if data.get("labels") in ("binary", "stars"):
-        traits.add("stars")
-    if not is_run:
-        return frozenset(traits)
-    kind = kind_of_saved(model)
-    architecture = "own" if model.get("_target_") else model.get("architecture", "transformer")
-    traits |= {"run", kind.name}
-    if architecture == "transformer":
-        traits.add("attention")
-        if model["num_layers"] > 1 or "num_decoder_layers" in model:
-            traits.add("layers")
-        if model["positions"] in ("learned", "sinusoidal", "rotary"):
-            traits.add("encoded")
-    if data.get("choice_columns") is None:
-        traits.add("one_text")
-    if architecture != "logistic":
-        traits.add("embedding")
-    return frozenset(traits)
+    form = form_of(data)
+    traits = {
+        form: True,
+        "words": form == "reviews" or data.get("preparation", "lines") != "lines",
+        "labels": "labels" in data,
+        "stars": data.get("labels") in ("binary", "stars"),
+    }
+    if is_run:
+        architecture = "own" if model.get("_target_") else model.get("architecture", "transformer")
+        attends = architecture == "transformer"
+        traits |= {
+            "run": True,
+            kind_of_saved(model).name: True,
+            "attention": attends,
+            "layers": attends and (model["num_layers"] > 1 or "num_decoder_layers" in model),
+            "encoded": attends and model["positions"] in ("learned", "sinusoidal", "rotary"),
+            "one_text": data.get("choice_columns") is None,
+            "embedding": architecture != "logistic",
+        }
+    return frozenset(name for name, holds in traits.items() if holds)
 
 
 def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]:

@@ -9,13 +9,7 @@ from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
 from firstlight.data.store import SPLITS
-from firstlight.figures import (
-    plot_coverage,
-    plot_embeddings,
-    plot_label_counts,
-    plot_lengths,
-    plot_table,
-)
+from firstlight.figures import plot_coverage, plot_embeddings, plot_label_counts, plot_lengths, plot_table
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.registry import kind_of_saved
 from firstlight.kind.subject import Subject
@@ -119,11 +113,8 @@ def vocabulary(subject: Subject) -> Drawn:
         read = texts if choices is None else choices.pairs(texts)
         found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
         known = float((encoded.select(rows).ids != UNKNOWN_ID).mean())
-        chosen = (
-            {"texts of training": (tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs)), known)}
-            if tokenizer.kind == "word"
-            else {}
-        )
+        size = tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs))
+        chosen = {"texts of training": (size, known)} if tokenizer.kind == "word" else {}
         return Drawn(plot_coverage({"texts of training": found}, chosen))
     return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
 
@@ -146,16 +137,13 @@ def word_vectors(subject: Subject) -> Drawn:
     if not kept:
         raise NothingToDrawError("no two words of the training texts are next to each other")
     panel = "co-occurrence vectors, PCA"
-    figure = plot_embeddings(
-        {panel: points[[chosen[place] for place in kept]]},
-        [names[place] for place in kept],
-        [groups[place] for place in kept],
-        group_names,
-        axis_labels={panel: (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")},
-        columns=1,
-        title=f"Words by the words next to them, in {len(ids):,} training texts",
+    axis_labels = {panel: (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")}
+    title = f"Words by the words next to them, in {len(ids):,} training texts"
+    places, tokens, own = zip(*((points[chosen[i]], names[i], groups[i]) for i in kept), strict=True)
+    panels = {panel: np.array(places)}
+    return Drawn(
+        plot_embeddings(panels, tokens, own, group_names, axis_labels=axis_labels, columns=1, title=title), notes
     )
-    return Drawn(figure, notes)
 
 
 def training_text(subject: Subject) -> str:

@@ -97,15 +97,8 @@ def embeddings(subject: Subject) -> Drawn:
         panels[f"{name}, t-SNE"] = neighbors.fit_transform(vectors)
         axis_labels[f"{name}, t-SNE"] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
     num_tokens = subject.run.network.embedding.num_embeddings
-    figure = plot_embeddings(
-        panels,
-        names,
-        groups,
-        group_names,
-        axis_labels=axis_labels,
-        title=f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions",
-    )
-    return Drawn(figure, notes)
+    title = f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions"
+    return Drawn(plot_embeddings(panels, names, groups, group_names, axis_labels=axis_labels, title=title), notes)
 
 
 def _learned(run: Run) -> dict[str, NDArray[np.float32]]:

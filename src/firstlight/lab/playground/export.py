@@ -8,42 +8,20 @@ from torch import Tensor, nn
 from firstlight.errors import UserError
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
+from firstlight.networks import block, layers, pooling, positions
 from firstlight.networks.attention import MultiHeadAttention
-from firstlight.networks.block import (
-    Block,
-    FeedForward,
-    GatedFeedForward,
-    GeneralBlock,
-    HeadLayer,
-    LinearFeedForward,
-    PostNormBlock,
-)
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.layers import (
-    CausalConvolution,
-    NormOverWords,
-    ScaledEmbedding,
-    ShortConvolution,
-    TokenDropout,
-)
 from firstlight.networks.parametrization import OutputMultiplier, width_multiplier
-from firstlight.networks.pooling import AttentionPool, Flatten, PerToken, Pooled
-from firstlight.networks.positions import (
-    FractionalPositions,
-    LearnedPositions,
-    NoPositions,
-    RelativePositions,
-    RotaryPositions,
-    SinusoidalPositions,
-)
 
-NORMS: dict[type, str] = {nn.LayerNorm: "layer", nn.RMSNorm: "rms", NormOverWords: "over_words"}
+NORMS: dict[type, str] = {nn.LayerNorm: "layer", nn.RMSNorm: "rms", layers.NormOverWords: "over_words"}
 PARTS = {  # the modules that network.js computes
     *(nn.Conv1d, nn.Dropout, nn.Embedding, nn.Identity, nn.Linear, nn.ModuleList, *NORMS),
-    *(Block, PostNormBlock, GeneralBlock, MultiHeadAttention, CausalConvolution, ShortConvolution, OutputMultiplier),
-    *(FeedForward, GatedFeedForward, LinearFeedForward, HeadLayer, ScaledEmbedding, TokenDropout),
-    *(SinusoidalPositions, FractionalPositions, LearnedPositions, NoPositions, RelativePositions, RotaryPositions),
-    *(AttentionPool, Flatten, PerToken, Pooled),
+    *(block.Block, block.PostNormBlock, block.GeneralBlock, block.HeadLayer, MultiHeadAttention, OutputMultiplier),
+    *(block.FeedForward, block.GatedFeedForward, block.LinearFeedForward),
+    *(layers.CausalConvolution, layers.ShortConvolution, layers.ScaledEmbedding, layers.TokenDropout),
+    *(positions.SinusoidalPositions, positions.FractionalPositions, positions.LearnedPositions),
+    *(positions.NoPositions, positions.RelativePositions, positions.RotaryPositions),
+    *(pooling.AttentionPool, pooling.Flatten, pooling.PerToken, pooling.Pooled),
 }
 TABLE = "positions.table"  # the end of the name of a table, which network.js reads
 
@@ -114,7 +92,7 @@ def _norm(norm: Any) -> dict[str, Any]:
 def _tables(network: nn.Module) -> dict[str, Tensor]:
     """Return the computed tables of positions. Those of rotary positions are the same for all heads."""
     tables = {name: table for name, table in network.named_buffers() if name.endswith(TABLE)}
-    rotary = next((part for part in network.modules() if isinstance(part, RotaryPositions)), None)
+    rotary = next((part for part in network.modules() if isinstance(part, positions.RotaryPositions)), None)
     if rotary is None:
         return tables
     half = rotary.head_dim // 2

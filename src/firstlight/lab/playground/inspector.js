@@ -1,15 +1,16 @@
 // A network opened step by step: the tokens of a text, its attention, its feed-forward layers and its probabilities, with
 // interventions. network.js computes the numbers. All texts are set as text, never as HTML.
 
-// Fill an element with the panels of a network. number: of the run in the link; text: at first; examples: texts of the run.
-function openInspector(place, network, { number, text, examples }) {
+// Fill an element with the panels of a network. number: of the run in the link; text: at first; examples: texts of the run;
+// wrote: is called with each other text. Returns a function that sets the text.
+function openInspector(place, network, { number, text, examples, wrote }) {
   const layers = layersOf(network), nameOf = namesOf(network), heads = network.options.num_heads, isTranslator = network.kind === "translator";
   const start = network.kind === "generator" ? Infinity : 0; // the last token of a generator attends to all
   const state = { text, other: "", instead: "", side: isTranslator ? "target" : "source", token: start, place: 0, layer: isTranslator ? layers.length - 1 : 0, head: 0, off: [], temperature: 1, topK: 0, topP: 1 };
-  const link = new URLSearchParams(location.hash.slice(1));
-  if (link.get("inside") === String(number)) {
+  const link = () => new URLSearchParams(location.hash.slice(1));
+  if (link().get("inside") === String(number)) {
     for (const [key, was] of Object.entries(state)) {
-      const given = link.get(key);
+      const given = link().get(key);
       if (given !== null) state[key] = Array.isArray(was) ? given.split(" ").filter(Boolean) : typeof was === "number" ? Number(given) || 0 : given;
     }
     state.layer = Math.min(Math.max(state.layer, 0), layers.length - 1);
@@ -91,7 +92,8 @@ function openInspector(place, network, { number, text, examples }) {
   for (const type of ["mousemove", "click", "focusin"]) place.addEventListener(type, over);
   dark.addEventListener("change", () => now && draw());
 
-  function set(changes) {
+  function set(changes, isOwn = true) {
+    const isWritten = isOwn && "text" in changes && changes.text !== state.text;
     Object.assign(state, changes);
     for (const each of place.querySelectorAll("[name]")) {
       if (each.name in changes && each !== document.activeElement) each.value = state[each.name];
@@ -100,7 +102,8 @@ function openInspector(place, network, { number, text, examples }) {
     thumbs.forEach(({ off }, key) => (off.checked = !state.off.includes(key)));
     if (["text", "other", "off", "instead"].some((key) => key in changes)) compute();
     else if (now) draw();
-    keep();
+    if (isOwn || link().get("inside") === String(number)) keep();
+    if (isWritten) wrote(state.text);
   }
 
   function mark(side, token) {
@@ -322,4 +325,6 @@ function openInspector(place, network, { number, text, examples }) {
   }
 
   compute();
+  if (state.text !== text) wrote(state.text); // that of the link
+  return (other) => other !== state.text && set({ text: other }, false);
 }

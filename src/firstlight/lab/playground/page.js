@@ -72,8 +72,7 @@ async function ask(panel) {
 }
 
 async function askOnce(panel) {
-  const values = valuesOf(formOf(panel));
-  const answer = answerOf(panel);
+  const values = valuesOf(formOf(panel)), answer = answerOf(panel);
   if (panel.dataset.label) values.label = panel.dataset.label;
   for (const choice of answer.querySelectorAll("select")) values[choice.name] = numberIn(choice);
   try {
@@ -98,19 +97,25 @@ function fill(part, html) {
   for (const map of part.querySelectorAll(".attention")) map.querySelector(".word")?.setAttribute("tabindex", 0);
 }
 
-function askAll(form) {
+function askSoon(form) {
   clearTimeout(form.waiting);
-  if (form.checkValidity()) panelsOf(form).forEach(ask);
+  form.waiting = setTimeout(() => form.checkValidity() && panelsOf(form).forEach(ask), WAIT);
 }
 
-document.addEventListener("input", (event) => {
-  const form = event.target.closest("form.typed");
-  if (!form) return;
-  clearTimeout(form.waiting);
-  form.waiting = setTimeout(() => {
-    if (event.target.name === "text") panelsOf(form).forEach((panel) => delete panel.dataset.label);
-    askAll(form);
-  }, WAIT);
+// Makes a text that of a form, and of each look inside its runs.
+function setText(form, text) {
+  form.elements.text.value = text;
+  for (const panel of panelsOf(form)) {
+    delete panel.dataset.label;
+    panel.look?.(text);
+  }
+  if (form.matches(".typed")) askSoon(form);
+}
+
+document.addEventListener("input", ({ target }) => {
+  const form = target.closest("form.typed, form.written");
+  if (form && target.name === "text") setText(form, target.value);
+  else if (form?.matches(".typed")) askSoon(form);
 });
 
 document.addEventListener("change", (event) => {
@@ -120,8 +125,7 @@ document.addEventListener("change", (event) => {
 // --- attention: the row of a query, or the column of a key ---
 
 function look(word) {
-  const map = word.closest(".attention");
-  const answer = word.closest(".answer");
+  const map = word.closest(".attention"), answer = word.closest(".answer");
   map.weights ??= bytesOfBase64(map.dataset.weights);
   const columns = Number(map.dataset.columns);
   const isRow = "row" in word.dataset;
@@ -188,8 +192,7 @@ async function write(panel) {
 }
 
 function show(panel, event) {
-  const output = panel.querySelector(".output");
-  const said = panel.querySelector(".said");
+  const output = panel.querySelector(".output"), said = panel.querySelector(".said");
   if ("begin" in event) {
     output.append(element("span", "prompt", event.begin));
     event.notes.forEach((note) => said.append(element("p", "note", note)));
@@ -217,7 +220,7 @@ function consider(panel, number) {
   const token = panel.written?.[number];
   const shown = panel.querySelector(`[data-token="${number}"]`);
   if (!token || !shown) return;
-  panel.querySelectorAll(".token.chosen").forEach((other) => other.classList.remove("chosen"));
+  panel.querySelector(".token.chosen")?.classList.remove("chosen");
   shown.classList.add("chosen");
   shown.scrollIntoView({ block: "nearest" });
   const box = panel.querySelector(".considered");
@@ -276,11 +279,7 @@ document.addEventListener("click", (event) => {
     panel.dataset.label = bar.dataset.label;
     ask(panel);
   }
-  if (target.matches(".example")) {
-    form.elements.text.value = target.value;
-    panelsOf(form).forEach((each) => delete each.dataset.label);
-    if (form.matches(".typed")) askAll(form);
-  }
+  if (target.matches(".example")) setText(form, target.value);
   if (target.matches(".again")) {
     form.elements.seed.value = Number(form.elements.seed.value) + 1;
     writeAll(form);
@@ -296,7 +295,8 @@ async function openInside(details) {
   try {
     const network = isExported ? networkOf(run) : openSaved(await (await fetch(`runs/${run}/network`)).json());
     const examples = Array.from(form.querySelectorAll(".example"), (button) => button.value);
-    if (canInspect(network)) openInspector(place, network, { number: run, text: form.elements.text.value, examples });
+    const wrote = (text) => setText(form, text);
+    if (canInspect(network)) panel.look = openInspector(place, network, { number: run, text: form.elements.text.value, examples, wrote });
     else place.append(element("p", "note", "The network reads several texts at once, which this view does not show."));
   } catch (error) {
     complain(panel, error);
@@ -314,5 +314,5 @@ for (const form of document.querySelectorAll("form")) {
   if (isExported) form.elements.beam_size?.closest(".fields").remove(); // its translations are greedy
   const first = form.querySelector(".example");
   if (first && !form.elements.text.value) form.elements.text.value = first.value;
-  if (form.matches(".typed")) askAll(form);
+  if (form.matches(".typed")) askSoon(form);
 }
