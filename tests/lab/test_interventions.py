@@ -16,7 +16,7 @@ from firstlight.kind.load import load
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore import film
 from firstlight.lab.explore import interventions as drawn
-from firstlight.networks.interventions import head_scores
+from firstlight.networks.interventions import head_scores, mean_ablation
 from networks.test_interventions import induction_network, repeated
 from tests_support import Scripts
 
@@ -55,6 +55,17 @@ def test_the_figures_of_every_kind_are_drawn(task: str, trained: Trained, names:
         figure = getattr(drawn, name)(subject).figure
         assert figure.get_suptitle()
         assert figure.axes
+
+
+@pytest.mark.parametrize("task", ["similarity", "choices"])
+def test_the_figures_of_a_split_of_pairs_and_of_answers_are_drawn(task: str, scripts: Scripts) -> None:
+    options = ("data.source=sample", "model=tiny", "trainer.max_steps=1", "trainer.accelerator=cpu")
+    subject = subject_of(scripts.train(f"task={task}", *options))
+    run, (inputs, losses) = subject.run, subject.run.texts_with_losses(subject.data)
+    changes = mean_ablation(run.network, *inputs, losses=losses)
+    assert {len(change) for change in changes.values()} == {len(inputs[0])}
+    assert len(bars(subject, "ablation")) == len(changes)
+    assert drawn.exciting_texts(subject).figure.axes
 
 
 def test_the_bars_of_a_logit_sum_to_the_difference_of_the_classes(trained: Trained) -> None:

@@ -13,14 +13,16 @@ from firstlight.terminal_text import say
 
 HELP = """usage: {check} [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
 
-Check a network of your own, or that of a configuration, on a batch of the data of a task: its loss before the training,
-gradients of all weights, padding, other texts of the batch, later tokens, the cache, export and compilation.
-The exit code is 1 if a check fails.
+Check a network of your own, or that of a configuration, on a batch of the data
+of a task: its loss before the training, gradients of all weights, padding,
+other texts of the batch, later tokens, the cache, export and compilation. The
+exit code is 1 if a check fails.
 
   {check} birds.network:ConvolutionalClassifier task=birds
   {check} task=names model=tiny model.causal=false
 
-`{train} --doctor KEY=VALUE …` also trains some steps, and says which setting helps."""
+`{train} --doctor KEY=VALUE …` also trains some steps, and
+says which setting helps."""
 
 
 def main() -> None:

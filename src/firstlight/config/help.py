@@ -40,7 +40,7 @@ def help_text(words: Sequence[str], overrides: Sequence[str]) -> str:
 
 def _overview(width: int) -> Iterator[str]:
     yield f"usage: {invocation('train')} [-m] [GROUP=CHOICE ...] [KEY=VALUE ...]"
-    yield f"       {invocation('train')} --help WORD ...  (only these groups, sections and keys)\n"
+    yield f"       {invocation('train')} --help WORD ...  (these groups, sections and keys)\n"
     yield "Train a transformer from first principles.\n"
     yield "Commands:"
     for command, arguments, purpose in TEXTS["commands"]:

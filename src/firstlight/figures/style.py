@@ -111,7 +111,8 @@ def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Grid = "") 
 
 def label_point(axes: Axes, text: str, point: tuple[float, float], shift: tuple[float, float], ha: str) -> None:
     """Write a text near a point. shift: points to the right and up; ha: its horizontal alignment."""
-    look: dict[str, Any] = {"fontsize": TICK_SIZE, "color": INK, "ha": ha, "parse_math": False}
+    ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # on lines and grids
+    look: dict[str, Any] = {"fontsize": TICK_SIZE, "color": INK, "ha": ha, "parse_math": False, "bbox": ground}
     axes.annotate(text, point, shift, textcoords="offset points", **look)
 
 

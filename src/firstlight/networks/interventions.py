@@ -180,8 +180,7 @@ def mean_ablation(network: nn.Module, *inputs: Any, losses: Score) -> dict[str, 
         losses: returns the loss of each text, (texts,), for the output of the network.
 
     Returns:
-        The changes by part, (texts,) each, such as `blocks.0.attn.2`, `blocks.0.mlp` and `blocks.0`. Above 0, the part
-        is useful for the text.
+        The changes by part, (texts,) each, such as `blocks.0.attn.2` and `blocks.0`. Above 0, the part is useful.
 
     Example:
         >>> import torch
@@ -198,9 +197,10 @@ def mean_ablation(network: nn.Module, *inputs: Any, losses: Score) -> dict[str, 
     given = signature(network.forward).bind(*inputs).arguments
 
     def mean(name: str, value: Tensor) -> Tensor:
-        """Return the mean over the real tokens."""
+        """Return the mean over the real tokens, of all answers and both orders of a text."""
         real = given.get(REAL_TOKENS[name.partition(".")[0]])
-        return value.flatten(0, 1).mean(dim=0) if real is None else value[real].mean(dim=0)
+        rows = (value.new_ones(value.shape[:2]) if real is None else real).bool().flatten(0, -2)
+        return value[rows.repeat(len(value) // len(rows), 1)].mean(dim=0)
 
     def loss(name: str, replace: Callable[[Tensor], Tensor]) -> Tensor:
         return losses(run_with_hooks(network, *inputs, fwd_hooks=[(name, lambda value, hook: replace(value))])) - base  # noqa: ARG005

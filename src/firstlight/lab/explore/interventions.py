@@ -121,7 +121,8 @@ def _reading(subject: Subject) -> Reading:
 def _answer(reading: Reading) -> tuple[int, str]:
     """Return the most probable answer of the network, and its name with the place."""
     answer = int(reading.logits(reading.run.network(*reading.inputs))[0].argmax())
-    where = f" after “{reading.columns[reading.place]}”" if reading.columns else ""
+    place = reading.columns[reading.place] if reading.columns else ""
+    where = f" {'for' if place == MASK else 'after'} “{place}”" if place else ""
     return answer, f"“{reading.name(answer)}”{where}"
 
 
@@ -311,11 +312,10 @@ def exciting_texts(subject: Subject) -> Drawn:
     if not names:
         raise NothingToDrawError("the network has no feed-forward layers with hidden units")
     _, cache = run_with_cache(run.network, *inputs, names_filter=names[-1])
-    values = cache[names[-1]]
-    ids = inputs[1] if names[-1].startswith("decoder") else inputs[0]
-    masks = [each for each in inputs if isinstance(each, Tensor) and each.dtype is torch.bool]
+    ids = (inputs[1] if names[-1].startswith("decoder") else inputs[0]).flatten(0, -2)  # of all answers
+    masks = [each.flatten(0, -2) for each in inputs if isinstance(each, Tensor) and each.dtype is torch.bool]
     real = masks[-1] if masks else torch.ones_like(ids, dtype=torch.bool)
-    values = values.masked_fill(~real[..., None], 0.0)
+    values = cache[names[-1]][: len(ids)].masked_fill(~real[..., None], 0.0)  # of both orders, the first
     highest, places = values.max(dim=1)  # (texts, units)
     units = highest.topk(min(TEXTS_OF_UNIT, len(highest)), dim=0).values.mean(dim=0) / (
         highest.mean(dim=0).abs() + 1e-6
