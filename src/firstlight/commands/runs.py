@@ -14,7 +14,7 @@ import tyro
 
 from firstlight.command_options import JsonOption, parse
 from firstlight.errors import UserError
-from firstlight.lab.reports.all_runs import existing_run_folders
+from firstlight.lab.reports.all_runs import existing_run_folders, run_folders
 from firstlight.lab.reports.listing import Condition, Listed, conditions, in_order, lines, refuse_unknown
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.gather import UNREADABLE, read_run
@@ -57,6 +57,11 @@ class RunsOptions(JsonOption):
         tag: Add tags to a run.
         untag: Remove tags from a run.
         watch: Show the runs while they train, until Ctrl-C: step, metric, speed, time to go. --where chooses runs.
+        prune: Remove the runs that fulfill conditions, such as status=failed, after a question. Runs that train stay, as do
+            runs from whose weights others were trained, and finished and interrupted runs unless the conditions
+            name their status.
+        prune_checkpoints: Remove all checkpoints but the best of the finished runs that fulfill conditions.
+        yes: With --prune and --prune-checkpoints: ask nothing.
         log_dir: The folder below which `latest` and `best` search runs.
     """
 
@@ -71,6 +76,9 @@ class RunsOptions(JsonOption):
     tag: list[str] = field(default_factory=list)
     untag: list[str] = field(default_factory=list)
     watch: bool = False
+    prune: list[str] = field(default_factory=list)
+    prune_checkpoints: list[str] = field(default_factory=list)
+    yes: bool = False
     log_dir: Path = Path("logs")
 
     @property
@@ -90,6 +98,8 @@ def main() -> None:
             from firstlight.lab.reports.watching import watch  # imports rich
 
             watch(options.folder, options.conditions)
+        elif options.prune or options.prune_checkpoints:
+            prune(options, "--prune" if options.prune else "--prune-checkpoints")
         else:
             show(options)
 
@@ -152,6 +162,22 @@ def annotate(options: RunsOptions) -> None:
     tags = [tag for tag in dict.fromkeys([*run.tags, *options.tag]) if tag not in options.untag]
     folder.annotate(run.note if options.note is None else options.note, tags)
     show(replace(options, folder=folder.path))
+
+
+def prune(options: RunsOptions, option: str) -> None:
+    """Remove runs or checkpoints. option: --prune or --prune-checkpoints. Raises UserError."""
+    from firstlight.lab.reports.removal import remove  # imports rich
+
+    wanted = conditions(option, options.prune or options.prune_checkpoints)
+    if not wanted or options.json or (options.prune and options.prune_checkpoints):
+        raise UserError(f"{option} requires conditions, such as status=failed, and no other task; correct it")
+    remove(
+        all_listed(newest_first(options.folder)),
+        [*options.conditions, *wanted],
+        {*run_folders(options.folder), *run_folders(options.log_dir)},
+        only_checkpoints=bool(options.prune_checkpoints),
+        is_certain=options.yes,
+    )
 
 
 def newest_first(folder: Path) -> list[tuple[float, Path]]:

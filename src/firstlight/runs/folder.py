@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
-from firstlight.files.atomic import leftovers, write_atomically
+from firstlight.files.atomic import UNFINISHED, leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
 
@@ -276,6 +276,7 @@ def all_runs(log_dir: Path) -> list[RunFolder]:
     """Return every run below log_dir, single or in a sweep, the newest first."""
     found = []
     for where, names, files in os.walk(log_dir):
+        names[:] = [name for name in names if not name.endswith(UNFINISHED)]  # a run that is being removed
         if "metrics.json" in files and ".hydra" in names:
             with suppress(FileNotFoundError):  # the run was removed meanwhile
                 found.append((Path(where, "metrics.json").stat().st_mtime, RunFolder(Path(where))))

@@ -19,6 +19,7 @@ from firstlight.invocation import CHECKOUT
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import description
+from firstlight.runs.named import find_run, is_searched
 from firstlight.runs.targets import own_sources
 from firstlight.runs.trials import objectives_of
 from firstlight.version import PACKAGE, __version__
@@ -45,6 +46,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "reason": None,
         "optimized_mode": config.optimized_mode,
         **({"objectives": objectives} if objectives else {}),
+        "init_from": before.get("init_from") or _source_of(config),
         **dict.fromkeys(("data", "teacher", "parameters", "steps", "total_steps")),
         "seconds": dict.fromkeys(("start_up", "fit_processor", "test")) | {"fit": fit_before},
         **dict.fromkeys(("tokens", "flops", "tokens_per_second")),
@@ -55,6 +57,12 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         **dict.fromkeys(("checkpoint", "checkpoint_step")),
         "metrics": {},
     }
+
+
+def _source_of(config: DictConfig) -> str | None:
+    """Return the folder that init_from means."""
+    name = config.init_from
+    return str(find_run(name, Path(config.paths.log_dir)).path) if name and is_searched(name) else name
 
 
 def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str | None = None) -> None:
