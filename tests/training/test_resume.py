@@ -122,16 +122,19 @@ def test_no_second_run_starts_beside_one_that_is_still_trained(resumed, scripts,
 
 def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:
     quick = ["data.max_train_rows=40", "trainer.val_check_interval=1.0", "logger=none"]
-    run = scripts.train(*training, *quick, "trainer.max_epochs=1")
+    run = scripts.train(*training, *quick, "trainer.max_epochs=null", "epochs=1", "min_steps=1")
     done = scripts.run("train", f"resume={run}")
     assert (done.returncode, "is already finished" in done.stdout) == (0, True)
     assert done.stdout.endswith("; to train it further, raise trainer.max_epochs or trainer.max_steps\n")
-    scripts.succeed("train", f"resume={run}", "trainer.max_epochs=2")
+    scripts.succeed("train", f"resume={run}", "epochs=2")
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8
-    done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
+    assert "epochs=2: no step is left to train" in scripts.refuse("train", f"resume={run}", "epochs=2")
+    assert "epochs=1: no step is left to train" in scripts.refuse("train", f"resume={run}", "epochs=1")
+    scripts.succeed("train", f"resume={run}", "trainer.max_epochs=3")
+    done = scripts.run("train", f"resume={run}", "trainer.max_epochs=3")
     assert (done.returncode, done.stderr.partition(",")[0]) == (
         2,
-        "error: trainer.max_epochs=2: no step is left to train",
+        "error: trainer.max_epochs=3: no step is left to train",
     )
 
 

@@ -57,9 +57,9 @@ class RunsOptions(JsonOption):
         tag: Add tags to a run.
         untag: Remove tags from a run.
         watch: Show the runs while they train, until Ctrl-C: step, metric, speed, time to go. --where chooses runs.
-        prune: Remove the runs that fulfill conditions, such as status=failed, after a question. Runs that train stay, as do
-            runs from whose weights others were trained, and finished and interrupted runs unless the conditions
-            name their status.
+        prune: Remove the runs that fulfill conditions, such as status=failed, after a question. Runs that train, and
+            those from whose weights others were trained, are kept. So are finished and interrupted runs, unless the
+            conditions name their status.
         prune_checkpoints: Remove all checkpoints but the best of the finished runs that fulfill conditions.
         yes: With --prune and --prune-checkpoints: ask nothing.
         log_dir: The folder below which `latest` and `best` search runs.

@@ -99,8 +99,9 @@ def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
         return  # newest_checkpoint reports it
     for key, done in (("max_steps", start.step), ("max_epochs", start.epochs_done)):
         limit, name = config.trainer.get(key), f"trainer.{key}"
-        if limit is None and config.epochs == start.metadata["config"].get("epochs"):
-            limit, name = start.metadata.get(key, -1), "epochs"
+        if limit is None and key == "max_epochs" and config.trainer.max_steps == -1:
+            is_same = config.epochs == start.metadata["config"].get("epochs")
+            limit, name = start.metadata.get(key, -1) if is_same else config.epochs, "epochs"
         if limit is not None and 0 <= limit <= done:
             problem = f"{name}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}"
             raise UserError(f"{problem}; raise {name} to train it further")
