@@ -16,7 +16,8 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.registry import KINDS
-from firstlight.runs.named import find_run, find_runs
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.named import find_run, find_runs, has_checkpoint
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
 from firstlight.runs.trials import MEASURES
@@ -170,7 +171,8 @@ def check_run(config: DictConfig) -> None:
         raise UserError(f"compile_mode={config.compile_mode} must be null, {', '.join(filter(None, COMPILE_MODES))}")
     if config.compile_mode is not None and not config.compile:
         raise UserError(f"compile_mode={config.compile_mode} requires compile=true; set that too, or leave it out")
-    if config.init_from is not None:
+    has_own = config.resume is not None and has_checkpoint(RunFolder(Path(config.resume)))
+    if config.init_from is not None and not has_own:  # a run that resumes needs its source no more, which may be moved
         find_run(config.init_from, Path(config.paths.log_dir))
 
 

@@ -26,7 +26,7 @@ FREE_OPTIONS = {  # the same for options of groups whose other options are part 
 # All other settings are part of a run: two runs that differ in one of them have different keys. A run that is resumed
 # by its folder may still have another value, such as a larger trainer.max_epochs. The options below are an exception:
 # they decide what a step computes, and must stay the same.
-MAY_CHANGE_ON_RESUME = ("init_from", "epochs", "min_steps")
+MAY_CHANGE_ON_RESUME = ("init_from", "teacher", "epochs", "min_steps")  # the content of a teacher must be the same
 FIXED_OF_TRAINER = (
     *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
     *("limit_train_batches", "devices", "num_nodes"),

@@ -46,7 +46,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "reason": None,
         "optimized_mode": config.optimized_mode,
         **({"objectives": objectives} if objectives else {}),
-        "init_from": before.get("init_from") or _source_of(config),
+        "init_from": before.get("init_from") or (config.init_from if before else _source_of(config)),
         **dict.fromkeys(("data", "teacher", "parameters", "steps", "total_steps")),
         "seconds": dict.fromkeys(("start_up", "fit_processor", "test")) | {"fit": fit_before},
         **dict.fromkeys(("tokens", "flops", "tokens_per_second")),
