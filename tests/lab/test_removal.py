@@ -1,5 +1,6 @@
 """`runs --prune` and `--prune-checkpoints`: what is removed, and what is kept."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -49,15 +50,24 @@ def test_runs_that_fulfill_the_conditions_go_unless_others_need_them(home: Scrip
     assert home.succeed("runs", "--prune", "status=pruned", "--yes").stdout == "nothing is removed\n"
 
 
-def test_nothing_goes_without_an_answer(home: Scripts) -> None:
-    before = left(home)
-    done = home.run_alone("runs", "--prune", "status=failed")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "add --yes" in done.stderr
-    done = home.run_in_terminal("runs", "--prune", "status=failed", interrupt=lambda shown: b"[y/n]" in shown)
-    assert done.returncode == 130
+class Terminal(io.StringIO):
+    """Standard input with an answer, as of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_goes_without_an_answer(home: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, command = left(home), ("runs", "--prune", "status=failed")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert "add --yes" in home.refuse(*command)
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    assert "Remove this, and free" in home.succeed(*command).stdout
     assert "requires conditions" in home.refuse("runs", "--prune", "")
     assert left(home) == before
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    home.succeed(*command)
+    assert before - left(home) == {"failed"}
 
 
 def test_spare_checkpoints_of_finished_runs_go(home: Scripts) -> None:
