@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from firstlight.data import encoding
+from firstlight.data.cache import save_parts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import Labels, ReviewOptions, SourceKind, Truncation
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
-from firstlight.text.options import TokenizerOptions
+from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.tokenizers import train_word_tokenizer
 from split_folders import Rows, cached
 
@@ -212,3 +213,30 @@ def test_a_folder_without_training_rows_cannot_be_trained_on(write, folder):
     write(test=rows(5), validation=rows(5))
     with pytest.raises(UserError, match=f"{folder} has no train split; add a file such as train.jsonl"):
         encode_folder(folder)
+
+
+# --- large sources ---
+
+
+@pytest.mark.parametrize("kind", ["word", "subword"])
+def test_a_large_source_has_the_ids_of_a_small_one(write, folder, monkeypatch, kind):
+    """It is read several times, and encoded by several processes."""
+    write(train=rows(70, "träin"), validation=rows(9), test=rows(8))
+    options = {"tokenizer": TokenizerOptions(kind=TokenizerKind(kind), max_size=40), "deduplicate": True}
+    small = encode_folder(folder, cache_dir=str(folder.parent / "small"), **options)
+    monkeypatch.setattr(encoding, "LARGE", 0)
+    monkeypatch.setattr(encoding, "ROWS_AT_ONCE", 8)
+    large = encode_folder(folder, cache_dir=str(folder.parent / "large"), **options)
+    assert large.tokenizer.to_json() == small.tokenizer.to_json()
+    (one,), (other,) = (
+        [each for each in (folder.parent / name / "encoded").iterdir() if each.is_dir()] for name in ("small", "large")
+    )
+    assert one.name == other.name
+    assert (one / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
+
+
+def test_ids_that_are_written_in_parts_are_those_of_numpy(tmp_path: Path) -> None:
+    ids = np.arange(1000, dtype=np.int32)
+    np.save(tmp_path / "numpy.npy", ids)
+    save_parts(tmp_path / "parts.npy", iter([ids[:0], ids[:7], ids[7:]]))
+    assert (tmp_path / "parts.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()

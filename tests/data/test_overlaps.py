@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.store import SPLITS, overlaps
+from firstlight.data.store import SPLITS, number_of, overlaps
 from firstlight.errors import UserError
 from firstlight.files.row_writer import write_rows
 
@@ -22,7 +22,7 @@ def text(number: int) -> str:
 def test_rows_in_several_splits_are_counted() -> None:
     rows = ["a  b", "c", "d", "e", "A b", "x", "C", "é", "a B", "E\u0301", "y"]
     splits = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
-    sentence = overlaps(rows, splits, remove=False)
+    sentence = overlaps(map(number_of, rows), splits, remove=False)
     assert "2 of 3 test rows are also validation rows" in sentence
     assert "1 of 3 test rows are also training rows" in sentence
     assert "2 of 4 validation rows are also training rows" in sentence
@@ -32,15 +32,15 @@ def test_rows_in_several_splits_are_counted() -> None:
 def test_rows_are_removed_from_the_earlier_split_and_the_test_is_kept() -> None:
     rows = ["a  b", "c", "d", "c", "A b", "x", "C", "x", "a B", "y", "y"]
     splits = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
-    assert overlaps(rows, splits, remove=True) == ""
+    assert overlaps(map(number_of, rows), splits, remove=True) == ""
     assert splits.tolist() == [-1, -1, 0, -1, -1, 1, 1, 1, 2, 2, 2]
-    assert overlaps(rows, splits, remove=False) == ""
+    assert overlaps(map(number_of, rows), splits, remove=False) == ""
 
 
 def test_all_texts_of_a_row_must_be_equal() -> None:
     splits = np.array([0, 2])
-    assert overlaps([("a", "b"), ("a", "c")], splits, remove=False) == ""
-    assert overlaps([("a", "b"), ("A", "b")], splits, remove=False).startswith("1 of 1 test rows")
+    assert overlaps(map(number_of, [("a", "b"), ("a", "c")]), splits, remove=False) == ""
+    assert overlaps(map(number_of, [("a", "b"), ("A", "b")]), splits, remove=False).startswith("1 of 1 test rows")
 
 
 def splits_of(folder: Path, names: tuple[str, str]) -> None:

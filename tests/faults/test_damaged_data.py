@@ -26,7 +26,7 @@ from firstlight.data.batches import Rows
 from firstlight.data.labels import alike
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import find_source
-from firstlight.data.store import SPLITS, overlaps
+from firstlight.data.store import SPLITS, number_of, overlaps
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
@@ -178,12 +178,13 @@ def test_overlapping_splits_are_counted_and_removed(trials: Trials, small_data: 
             splits[:3] = 0, 1, 2
             before = splits.copy()
             own = {split: {rows[i] for i in np.flatnonzero(before == split)} for split in range(3)}
-            sentence = overlaps(rows, splits, remove=False)
+            sentence = overlaps(map(number_of, rows), splits, remove=False)
             for split, other in ((2, 1), (2, 0), (1, 0)):
                 both = sum(rows[i] in own[other] for i in np.flatnonzero(before == split))
                 part = f"{both} of {(before == split).sum()} {names[split]} rows are also {names[other]} rows"
                 assert (part in sentence) == (both > 0), (part, sentence)
-            assert overlaps(rows, splits, remove=True) == overlaps(rows, splits, remove=False) == ""
+            assert overlaps(map(number_of, rows), splits, remove=True) == ""
+            assert overlaps(map(number_of, rows), splits, remove=False) == ""
             assert (splits[before == 2] == 2).all()
 
 

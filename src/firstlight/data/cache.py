@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,6 +95,20 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array as .npy. If the disk is full, the OSError has an errno, which that of `numpy.save` lacks."""
     with path.open("wb") as file:
         np.save(_Writer(file.write), array)
+
+
+def save_parts(path: Path, parts: Iterable[NDArray[np.integer]]) -> None:
+    """Write arrays, (n,) each, one after another as one int32 array of .npy. Only one of them is in memory."""
+    header, total = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}, 0
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header | {"shape": (total,)})
+        begin = file.tell()
+        for part in parts:
+            file.write(part.astype(np.int32, copy=False).tobytes())
+            total += len(part)
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, header | {"shape": (total,)})
+        assert file.tell() == begin, "numpy leaves room for any length"
 
 
 class _Writer(NamedTuple):

@@ -1,20 +1,24 @@
 """Texts and their labels as arrays of numbers, which are encoded once and stored on disk."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
+from itertools import chain, compress, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import store
+from firstlight.data import cache, store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
 from firstlight.data.row_options import groups_of
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS, Encoded, overlaps, take_fold
+from firstlight.data.store import SPLITS, Encoded, number_of, overlaps, take_fold
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
 from firstlight.text.options import TokenizerKind
@@ -22,11 +26,15 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import (
     Text,
     Tokenizer,
-    train_subword_tokenizer,
-    train_word_tokenizer,
+    document_frequency,
+    subword_tokenizer,
+    word_frequency,
+    word_tokenizer,
 )
 
 VERSION = 4  # increase it when the encoding changes, so that the cache is not reused
+LARGE = 2**26  # bytes of files that are read several times and encoded by several processes
+ROWS_AT_ONCE = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +86,7 @@ def encode(
     }
 
     facts, arrays, _ = store.stored(
-        options, source, [tokenizer], lambda _: _encode(source, options, tokenizer, label_names), **depends_on
+        options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, label_names, new), **depends_on
     )
     encoded = EncodedTexts(
         arrays["splits"],
@@ -116,51 +124,91 @@ def _read_labels(
 
 
 def _encode(
-    source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
+    source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None, folder: Path
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the facts and the arrays of the encoded texts. A label is the index of its text in first_lines."""
+    """Write the ids of the texts to a folder, and return their facts and the other arrays.
+
+    A label is the index of its text in first_lines. Each pass over a large source holds only a part of it in memory.
+    """
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
-    texts: list[Text] = []
     labeled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
     is_used = {"text_column": True, "label_column": labeled is not None, "choice_columns": choices is not None}
     keys = [key for key, used in is_used.items() if used]
-    labels: list[str] = []
-    first_lines: dict[str, dict[str, int]] = {}
+    is_large = sum(path.stat().st_size for path in source.files.values() if path.is_file()) > LARGE
+    kept: list[Text] = []  # all texts, unless the source is large
+    labels, numbers, first_lines = list[int](), array("q"), dict[str, dict[str, int]]()
     splits: list[int] = []
+
+    def text_of(values: Mapping[str, Any]) -> Text:
+        return tuple(values[column] for column in columns) if len(columns) > 1 else values[columns[0]]
+
+    def texts() -> Iterable[Text]:
+        rows = (row for split in source.splits for row in source.rows(split, columns))
+        return kept or (text_of(row.values) for row in rows)
+
+    index_of: dict[str, int] = {}
     for split in source.splits:
         for line, values in rows_of_columns(source, split, options, keys, columns):
-            found = tuple(values[column] for column in columns)
             if choices is not None:
                 _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
-            texts.append(found if len(columns) > 1 else found[0])
+            text = text_of(values)
+            numbers.append(number_of(text))
+            if not is_large:
+                kept.append(text)
             if labeled:
-                labels.append(canonical(values[labeled.label_column]))
-                first_lines.setdefault(labels[-1], {}).setdefault(split, line)
+                label = canonical(values[labeled.label_column])
+                labels.append(index_of.setdefault(label, len(index_of)))
+                first_lines.setdefault(label, {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
-    split_array = np.array(splits, dtype=np.int64)
+    split_array, label_array = np.array(splits, dtype=np.int64), np.array(labels, dtype=np.int64)
     read, names = np.zeros_like(split_array), list[str]()
     if labeled:
         if labeled.labels is Labels.classes and label_names is None and splits.count(0) == 1:
             raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
         names, meanings = _read_labels(first_lines, source, labeled, label_names)
-        read = np.array([meanings[label] for label in labels])
+        read = np.array(list(meanings.values()))[label_array]
     groups = None
     if options.folds is not None and (column := getattr(options, "group_column", None)) is not None:
         groups = np.array(groups_of(source, column, range(len(splits))))
     carve_out(split_array, read, options, groups)
-    sentence = overlaps(texts, split_array, remove=options.deduplicate)
+    sentence = overlaps(numbers, split_array, remove=options.deduplicate)
     if tokenizer is None:
         rows = np.flatnonzero(split_array == 0)
         if labeled and labeled.max_train_rows is not None:
             rows = rows[targets_of(read[rows], labeled.labels, names) != LEFT_OUT]
-        tokenizer = _train_tokenizer([texts[row] for row in training_rows(rows, options)], options)
-    number_of = {label: number for number, label in enumerate(first_lines)}
-    numbers = np.array([number_of[label] for label in labels], dtype=np.int64)
-    ids = encode_texts(tokenizer, texts, choices)
+        is_counted = np.isin(np.arange(len(splits)), training_rows(rows, options))
+        tokenizer = _train_tokenizer(compress(texts(), is_counted), options, is_large=is_large)
+    lengths = [np.zeros(1, dtype=np.int64)]
+
+    def ids() -> Iterator[NDArray[np.integer]]:
+        rows = texts() if choices is None else choices.pairs(texts())
+        for part in _mapped(tokenizer.encode_batch, rows, is_large=is_large):
+            lengths.append(part.lengths)
+            yield part.ids
+
+    cache.save_parts(folder / "ids.npy", ids())
     facts = {"tokenizer": tokenizer.to_json(), "lines": first_lines, "overlaps": sentence}
-    return facts, {"splits": split_array, "ids": ids.ids, "offsets": ids.offsets, "labels": numbers}
+    return facts, {"splits": split_array, "offsets": np.concatenate(lengths).cumsum(), "labels": label_array}
+
+
+def _mapped(function: Callable[[list[Any]], Any], items: Iterable[Any], *, is_large: bool) -> Iterator[Any]:
+    """Yield the results of a function for each ROWS_AT_ONCE items, in order. is_large: use several processes."""
+    remaining = iter(items)
+    parts = iter(lambda: list(islice(remaining, ROWS_AT_ONCE)), [])
+    if not is_large:
+        yield from map(function, parts)
+        return
+    from joblib.externals.loky import cpu_count, get_reusable_executor
+
+    processes, waiting = get_reusable_executor(), deque[Any]()
+    for part in parts:
+        waiting.append(processes.submit(function, part))
+        if len(waiting) > 2 * cpu_count():
+            yield waiting.popleft().result()
+    yield from (each.result() for each in waiting)
+    processes.shutdown()  # which gives their memory back
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
@@ -198,20 +246,19 @@ def rows_of_columns(
         raise UserError(f"{error}; set data.{key_of_column[error.column]}") from None
 
 
-def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
+def _train_tokenizer(rows: Iterable[Text], options: TextOptions, *, is_large: bool) -> Tokenizer:
     wanted, pairs = options.tokenizer, options.reads_pairs or options.choices is not None
     texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
-    if wanted.kind is TokenizerKind.subword:
+    is_subword, marks = wanted.kind is TokenizerKind.subword, bool(wanted.punctuation)
+    count = word_frequency if is_subword else partial(document_frequency, punctuation=marks)
+    frequency: Counter[str] = Counter()
+    for part in _mapped(count, texts, is_large=is_large):
+        frequency.update(part)
+    if is_subword:
         assert wanted.max_size is not None
-        return train_subword_tokenizer(texts, vocab_size=wanted.max_size, pairs=pairs)
-    tokenizer, _ = train_word_tokenizer(
-        texts,
-        min_document_frequency=wanted.min_document_frequency,
-        max_size=wanted.max_size,
-        punctuation=bool(wanted.punctuation),
-        pairs=pairs,
-    )
-    return tokenizer
+        return subword_tokenizer(frequency, wanted.max_size, pairs=pairs)
+    sizes = (wanted.min_document_frequency, wanted.max_size)
+    return word_tokenizer(frequency, *sizes, punctuation=marks, pairs=pairs)
 
 
 def carve_out(

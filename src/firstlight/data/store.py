@@ -150,17 +150,17 @@ def key_of(depends_on: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def overlaps(rows: Iterable[Text], splits: NDArray[np.int64], *, remove: bool) -> str:
+def overlaps(rows: Iterable[int], splits: NDArray[np.int64], *, remove: bool) -> str:
     """Return a sentence with the number of rows in several splits and what to do, or "" if there are none.
 
     Rows are the same if they differ only in case, spaces or Unicode form, whatever their labels.
 
-    rows: texts, or tuples of texts, all of which must be the same; splits: (rows,), indices into SPLITS; remove: remove
+    rows: their numbers, as `number_of` returns them; splits: (rows,), indices into SPLITS; remove: remove
     the validation rows that are also test rows and the training rows that are also in one of both, in place. The test
     split never changes, and rows that occur several times in one split are kept. Raises UserError if no training row is
     left.
     """
-    numbers = np.array([hash(normal(row)) for row in rows], dtype=np.int64)  # of 64 bits: different rows differ
+    numbers = np.fromiter(rows, dtype=np.int64)
     parts, has_training = [], (splits == 0).any()
     for split, other in ((2, 1), (2, 0), (1, 0)):
         is_both = (splits == other) & np.isin(numbers, numbers[splits == split])
@@ -173,6 +173,11 @@ def overlaps(rows: Iterable[Text], splits: NDArray[np.int64], *, remove: bool) -
     if has_training and not (splits == 0).any():
         raise UserError("data.deduplicate=true removes every training row; set it to false")
     return "; ".join([*parts, "set data.deduplicate=true to remove them from the earlier split"] if parts else [])
+
+
+def number_of(row: Text) -> int:
+    """Return a number of 64 bits, which is the same for rows that differ only in case, spaces and Unicode form."""
+    return hash(normal(row))
 
 
 def normal(row: Text) -> str:

@@ -20,7 +20,7 @@ from firstlight.data import cache, hub, store
 from firstlight.data.encoding import carve_out
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
-from firstlight.data.store import SPLITS, Encoded, overlaps
+from firstlight.data.store import SPLITS, Encoded, number_of, overlaps
 from firstlight.errors import RunError, UserError
 from firstlight.files.lines import read_text
 from firstlight.files.rows import text_files
@@ -83,7 +83,7 @@ def _encode(
         raise UserError(f"{source.where}: the file has no text; name another file")
     split_of_piece, cuts = _split(lengths, options)
     is_many = options.preparation is Preparation.lines
-    sentence = overlaps(pieces(), split_of_piece, remove=options.deduplicate) if is_many else ""
+    sentence = overlaps(map(number_of, pieces()), split_of_piece, remove=options.deduplicate) if is_many else ""
 
     def parts(split: str) -> Iterator[str]:
         return _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))

@@ -95,6 +95,9 @@ class Tokenizer:
 
         Raises UserError for a pair if the tokenizer encodes single texts, and the other way round.
         """
+        if self.kind == "word":  # each word has one id
+            id_of = {word: token_id for token_id, word in enumerate(self.words)}.get
+            return RaggedIds.from_rows([id_of(word, UNKNOWN_ID) for word in self.words_of(text)] for text in texts)
         ids_of = cache(self._ids_of_word)  # most words of a text have occurred before
         return RaggedIds.from_rows(chain.from_iterable(map(ids_of, self.words_of(text))) for text in texts)
 
@@ -193,16 +196,34 @@ def train_word_tokenizer(
             yield map(number.__getitem__, found)
 
     numbers = RaggedIds.from_rows(rows())
-    kept = most_frequent(frequency, min_document_frequency)
+    tokenizer = word_tokenizer(frequency, min_document_frequency, max_size, punctuation=punctuation, pairs=pairs)
+    special = len(special_tokens(pairs=pairs))
+    id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
+    id_of[[number[word] for word in tokenizer.words[special:]]] = np.arange(special, tokenizer.vocab_size)
+    return tokenizer, RaggedIds(id_of[numbers.ids], numbers.offsets)
+
+
+def document_frequency(texts: Iterable[str], *, punctuation: bool = False) -> Counter[str]:
+    """Return the number of texts that contain each word, and with `punctuation` each mark."""
+    return Counter(chain.from_iterable(map(set, map(words_and_marks if punctuation else words, texts))))
+
+
+def word_frequency(texts: Iterable[str]) -> Counter[str]:
+    """Return the number of times that each word occurs, in the order of their first occurrences."""
+    return Counter(chain.from_iterable(map(words, texts)))
+
+
+def word_tokenizer(
+    frequency: Counter[str], minimum: int, max_size: int | None, *, punctuation: bool = False, pairs: bool = False
+) -> Tokenizer:
+    """Return the tokenizer of `train_word_tokenizer` for a `document_frequency`."""
     special = special_tokens(pairs=pairs)
+    kept = most_frequent(frequency, minimum)
     if max_size is not None:
         assert max_size > len(special), f"max_size={max_size}"
         kept = kept[: max_size - len(special)]
-    id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
-    id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(special)
     ids = {word: token_id for token_id, word in enumerate([*special, *kept])}
-    tokenizer = _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation, pairs=pairs)
-    return tokenizer, RaggedIds(id_of[numbers.ids], numbers.offsets)
+    return _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation, pairs=pairs)
 
 
 def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
@@ -240,7 +261,11 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int, pairs: boo
         >>> tokenizer.tokens("lower")
         ['low', '##er']
     """
-    frequency = Counter(chain.from_iterable(map(words, texts)))
+    return subword_tokenizer(word_frequency(texts), vocab_size, pairs=pairs)
+
+
+def subword_tokenizer(frequency: Counter[str], vocab_size: int, *, pairs: bool = False) -> Tokenizer:
+    """Return the tokenizer of `train_subword_tokenizer` for a `word_frequency`."""
     if not frequency:
         raise UserError(NO_WORDS)
     letters = _alphabet(frequency)

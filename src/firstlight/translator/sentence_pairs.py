@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from firstlight.data import store
 from firstlight.data.encoding import carve_out, drawn, rows_of_columns
 from firstlight.data.sources import Source
-from firstlight.data.store import SPLITS, Encoded, overlaps
+from firstlight.data.store import SPLITS, Encoded, number_of, overlaps
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -73,7 +73,7 @@ def _encode(
             places.append((SPLITS.index(split), line))
     splits = np.array([split for split, _ in places])
     carve_out(splits, np.zeros_like(splits), options)
-    sentence = overlaps(zip(*texts, strict=True), splits, remove=options.deduplicate)
+    sentence = overlaps(map(number_of, zip(*texts, strict=True)), splits, remove=options.deduplicate)
     if tokenizers is None:
         rows = drawn(np.flatnonzero(splits == 0), options.max_train_rows, options.split_seed)
         training = [[side[row] for row in rows] for side in texts]
