@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from firstlight.decoding.generate import WINDOWS, Sampling, Window, for_inference, generate
+from firstlight.errors import UserError
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.variants import Norm, Positions
@@ -82,8 +84,8 @@ class Watched:
         self.graphs.append(logits.requires_grad)
         return logits
 
-    def new_cache(self) -> Any:
-        return self.network.new_cache()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
 
 
 @pytest.mark.parametrize(("prompt_length", "length"), [(1, CONTEXT), (CONTEXT, CONTEXT), (31, CONTEXT), (7, 1), (7, 5)])
@@ -98,6 +100,46 @@ def test_a_window_writes_what_the_naive_loop_writes(positions: Positions, prompt
     if prompt_length == CONTEXT:  # not by chance
         assert (halving != sliding)[:, 14:].any()
         assert min(len(row.unique()) for row in halving) > 5
+
+
+def logits_of(network: Generator, text: Tensor, window: Window, length: int = CONTEXT) -> Tensor:
+    """Return the logits of each token of a text after the first, (batch, length - 1, vocabulary)."""
+    seen: list[Tensor] = []
+
+    def choose(logits: Tensor) -> Tensor:
+        seen.append(logits)
+        return text[:, len(seen)]
+
+    for _ in generate(network, text[:, :1], text.shape[1] - 1, choose, window=window, context_length=length):
+        pass
+    return torch.stack(seen, dim=1)
+
+
+@pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative, Positions.none])
+def test_in_one_block_a_rolling_cache_is_a_sliding_window(positions: Positions) -> None:
+    network, text = make_network(positions=positions, num_layers=1), random_prompt(41)
+    for length in (CONTEXT, 7):
+        rolling, sliding = (logits_of(network, text, window, length) for window in ("roll", "slide"))
+        assert_close(rolling, sliding, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_in_several_blocks_a_rolling_cache_is_attention_to_the_last_tokens() -> None:
+    network, wide = make_network(positions="rotary"), make_network(positions="rotary", context_length=64)
+    text = random_prompt(41)
+    distance = torch.arange(41)[:, None] - torch.arange(41)
+    hidden = wide.embedding(text)
+    for block in wide.blocks:
+        hidden = block(hidden, mask=((distance >= 0) & (distance < CONTEXT))[None, None])
+    expected = wide.head(wide.final_norm(hidden))[:, :-1]
+    assert_close(logits_of(network, text, "roll"), expected, rtol=0, atol=1e-5)
+    assert (logits_of(network, text, "slide") - expected).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("positions", [Positions.learned, Positions.sinusoidal])
+def test_positions_in_the_embeddings_cannot_roll(positions: Positions) -> None:
+    with pytest.raises(UserError, match=r"^window=roll requires model\.positions=rotary"):
+        next(generate(make_network(positions=positions), random_prompt(5), 3, greedy, window="roll"))
 
 
 @every_window

@@ -35,7 +35,8 @@ class GenerateOptions(RunOptions):
         num_samples: The number of texts.
         seed: The seed of sampling. The same seed writes the same text; without a seed, each call writes another.
         window: The tokens that the network sees of a text longer than the context. half: when the context is full, its
-            first half is dropped, which is fast. slide: always the last tokens, as in the 2024 post.
+            first half is dropped, which is fast. slide: always the last tokens, as in the 2024 post, which is slow.
+            roll: the same with a cache, which is fast, for model.positions=rotary, relative or none.
         context_length: The number of tokens that the network sees, at most that of the training.
     """
 
@@ -47,7 +48,7 @@ class GenerateOptions(RunOptions):
     greedy: bool = False
     num_samples: int = 1
     seed: int | None = None
-    window: Literal["half", "slide"] = "half"
+    window: Literal["half", "slide", "roll"] = "half"
     context_length: int | None = None
 
 

@@ -10,10 +10,11 @@ from typing import Any, Literal, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
+from firstlight.errors import UserError
 from firstlight.spelling import option
 
 AnyNetwork = TypeVar("AnyNetwork")
-Window = Literal["half", "slide"]  # see `generate`
+Window = Literal["half", "slide", "roll"]  # see `generate`
 WINDOWS: tuple[str, ...] = get_args(Window)
 
 
@@ -106,7 +107,10 @@ def generate(
     With the window `half`, the generator drops the first half of its context, reads the second half again, and
     continues with the cache. It always reads between context_length / 2 and context_length tokens. With `slide`, it
     reads the last context_length tokens again for each new token (post 2, plays). It has more context, but takes many
-    times longer, because the position of every token changes.
+    times longer, because the position of every token changes. With `roll`, it forgets the oldest token of the cache for
+    each new one. In a network of one block, this equals `slide`. In others, the kept tokens have been computed with
+    those that are forgotten, as in sliding-window attention. Raises UserError for `roll` with positions that are added
+    to the embeddings.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length
@@ -119,6 +123,8 @@ def generate(
         return text[0][:, -count:]
 
     cache = network.new_cache() if network.is_causal else None
+    if window == "roll" and cache is not None and not getattr(network, "moves_positions", False):
+        raise UserError("window=roll requires model.positions=rotary, relative or none; use half or slide")
     logits = network(text[0], cache)[:, -1]
     for number in range(1, num_tokens + 1):
         token_ids = choose(logits)  # (batch,)
@@ -130,6 +136,9 @@ def generate(
             logits = network(text[-1], cache)[:, -1]
         elif cache is None or window == "slide":
             logits = network(last(length))[:, -1]
+        elif window == "roll":
+            network.forget_oldest(cache)
+            logits = network(text[-1], cache)[:, -1]
         else:
             cache.clear()
             logits = network(last(max(length // 2, 1)), cache)[:, -1]

@@ -8,7 +8,7 @@ from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.layers import build_embedding, build_norm
 from firstlight.networks.parametrization import build_output_multiplier, initialize
-from firstlight.networks.positions import build_positions
+from firstlight.networks.positions import NoPositions, build_positions
 
 
 class Generator(nn.Module):
@@ -42,6 +42,7 @@ class Generator(nn.Module):
         self.is_causal = config.causal
         self.embedding = build_embedding(config, vocab_size)
         self.positions = build_positions(config)
+        self.moves_positions = isinstance(self.positions, NoPositions)  # those of attention depend on distances only
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.num_loops = config.num_loops
@@ -93,3 +94,11 @@ class Generator(nn.Module):
         if not self.is_causal:
             raise ValueError("model.causal=false: a network that is not causal has no cache; call it without one")
         return KeyValueCache(len(self.blocks) * self.num_loops, self.context_length)
+
+    def forget_oldest(self, cache: KeyValueCache) -> None:
+        """Remove the oldest token from a cache, and move the others by one position towards the beginning.
+
+        Positions that are added to the embeddings cannot be moved; see `moves_positions`.
+        """
+        for i, block in enumerate([*self.blocks] * self.num_loops):
+            cache.layers[i].forget_oldest(block.self_attention.rotary)

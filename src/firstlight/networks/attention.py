@@ -147,8 +147,10 @@ class MultiHeadAttention(nn.Module):
         own = cache if memory is None else None  # the cache of self-attention
         if own is not None and self.watch is None:  # one product and one rotation: half of the time for one token
             joined = F.linear(hidden, *own.joined((self.query, self.key, self.value)))  # (b, q, (h + g + g)·e)
-            placed = self.split_heads(self.rotate(joined, own.length))  # (b, h + g + g, q, e); values do not turn
-            return placed[:, : self.num_heads], *own.append(placed[:, self.num_heads :])
+            turned = joined[..., : -self.shared_dim]  # queries and keys
+            turned.copy_(self.rotate(turned, own.length))
+            heads = self.split_heads(joined)  # (b, h + g + g, q, e)
+            return heads[:, : self.num_heads], *own.append(heads[:, self.num_heads :])
         start = 0 if own is None else own.length
         query = self.split_heads(self.rotate(self._seen("hook_q", self.query(hidden)), start))
         if cache is not None and cache.memory is not None:
@@ -223,14 +225,7 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
     num_key_value_heads = config.resolved_num_key_value_heads
     if config.positions is Positions.rotary and not cross:
         heads = num_heads + num_key_value_heads  # with a cache, queries and keys are rotated together
-        rotary = RotaryPositions(
-            config.context_length,
-            heads,
-            head_dim,
-            config.position_scale,
-            config.rotary_base,
-            num_fixed=num_key_value_heads,  # and values pass through
-        )
+        rotary = RotaryPositions(config.context_length, heads, head_dim, config.position_scale, config.rotary_base)
     if config.positions is Positions.relative and not cross:
         relative = RelativePositions(config.context_length, head_dim, config.resolved_base_head_dim**-0.5)
     own = None if cross else config.own_attention

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from firstlight.networks.positions import RotaryPositions
+
 
 class RecentCache:
     """The last few inputs of a causal convolution. Before the first token they are zero."""
@@ -80,6 +82,13 @@ class LayerCache:
         self.before_feed_forward.select(rows)
         if self.memory is not None and not same_memory:
             self.memory = self.memory[0][rows], self.memory[1][rows]
+
+    def forget_oldest(self, rotary: RotaryPositions | None) -> None:
+        """Remove the oldest token, and move the others by one position. rotary: by which the keys are rotated."""
+        keys, values = self.pairs[:, :, 1 : self.length].chunk(2, dim=1)
+        keys = keys if rotary is None else rotary.moved_back(keys)
+        self.length -= 1
+        self.pairs[:, :, : self.length] = torch.cat((keys, values), dim=1)
 
     def clear(self) -> None:
         """Delete the tokens. Their memory stays allocated."""

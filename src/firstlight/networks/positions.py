@@ -145,10 +145,9 @@ class RotaryPositions(nn.Module):
         head_dim: size of one head, an even number.
         scale: factor of the positions, as in `SinusoidalPositions`.
         base: base of the wave lengths; a larger one turns the slow coordinates more slowly (Xiong et al. 2023).
-        num_fixed: number of heads after the first num_heads that are not rotated, such as values beside their keys.
 
     Shape:
-        - input and output: (…, length, heads · head_dim), with at most num_heads + num_fixed heads
+        - input and output: (…, length, heads · head_dim), with at most num_heads heads
 
     Example:
         >>> import torch
@@ -164,23 +163,14 @@ class RotaryPositions(nn.Module):
     sin: Tensor
 
     def __init__(
-        self,
-        context_length: int,
-        num_heads: int,
-        head_dim: int,
-        scale: float = 1.0,
-        base: float = WAVE_LENGTH_BASE,
-        num_fixed: int = 0,
+        self, context_length: int, num_heads: int, head_dim: int, scale: float = 1.0, base: float = WAVE_LENGTH_BASE
     ) -> None:
         super().__init__()
         self.head_dim = head_dim
         waves = sinusoid(scale * torch.arange(context_length), head_dim, base)  # (context_length, head_dim)
         sin, cos = waves[:, 0::2], waves[:, 1::2]  # (context_length, head_dim / 2)
-        one = cos.new_ones(context_length, num_fixed * head_dim)
-        cos = torch.cat((*(cos, cos) * num_heads, one), dim=1)  # (context_length, (num_heads + num_fixed) · head_dim)
-        sin = torch.cat((*(-sin, sin) * num_heads, 0 * one), dim=1)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
+        self.register_buffer("cos", torch.cat((cos, cos), dim=1).repeat(1, num_heads), persistent=False)
+        self.register_buffer("sin", torch.cat((-sin, sin), dim=1).repeat(1, num_heads), persistent=False)
 
     def forward(self, projected: Tensor, start: int = 0) -> Tensor:
         """Return rotated queries or keys. All heads are rotated together, which takes half of the time.
@@ -189,12 +179,17 @@ class RotaryPositions(nn.Module):
         shape.
         """
         end, width = start + projected.shape[-2], projected.shape[-1]
-        cos, sin = self.cos[start:end], self.sin[start:end]  # (length, (num_heads + num_fixed) · head_dim)
+        cos, sin = self.cos[start:end], self.sin[start:end]  # (length, num_heads * head_dim)
         if width < cos.shape[1]:  # fewer heads
             cos, sin = cos[:, :width], sin[:, :width]
         heads = projected.unflatten(-1, (-1, self.head_dim))  # (…, length, heads, head_dim)
         partners = heads.roll(self.head_dim // 2, -1).flatten(-2)  # the pairs are i and i + head_dim / 2
         return torch.addcmul(projected * cos, partners, sin)
+
+    def moved_back(self, heads: Tensor) -> Tensor:
+        """Return rotated keys, (…, heads, length, head_dim), as they are one position earlier."""
+        cos, sin = self.cos[1:2, : self.head_dim], self.sin[1:2, : self.head_dim]
+        return torch.addcmul(heads * cos, heads.roll(self.head_dim // 2, -1), sin, value=-1)
 
 
 class RelativePositions(nn.Module):
