@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build docs train results dashboard test test-all test-browser faults lint format audit resolve clean
+.PHONY: help setup build docs train results benchmarks dashboard test test-all test-browser faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ train: $(INSTALLED)  ## Train, validate and test the sentiment classifier, the m
 
 results: $(INSTALLED)  ## Measure RESULTS.md, or some sections: ONLY="stars names"; the same command continues: hours
 	$(BIN)/python benchmarks/results.py $(if $(ONLY),--only $(ONLY))
+
+benchmarks: $(INSTALLED)  ## Measure the aims of benchmarks/README.md: an hour; ONLY="loop startup", NANOGPT=<a clone of it>
+	$(BIN)/python benchmarks/aims.py $(if $(ONLY),--only $(ONLY)) $(if $(NANOGPT),--nanogpt $(NANOGPT))
 
 dashboard: $(INSTALLED)  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py

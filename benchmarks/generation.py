@@ -1,20 +1,27 @@
 """Compare generation with a cache of keys and values, and without: the context is recomputed for every token.
 
     python benchmarks/generation.py [--tokens 1000] [--dim 128] [--layers 4] [--context-length 256] [--batch-size 1]
+    python benchmarks/generation.py --nanogpt FOLDER
 
-Both sides write the same number of tokens with the same untrained network, in turns. The script prints tokens per
-second and their ratio.
+All sides write the same number of tokens with an untrained network of the same size, in turns. The script prints tokens
+per second of processor time, and the ratios to recomputing. `--nanogpt` names a clone of github.com/karpathy/nanoGPT,
+whose own `generate` is then the one that the others are compared with.
 """
 
 import statistics
+import sys
+import time
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 import tyro
-from measure import by_turns, ratio, show, versions
+from measure import ratio, show, versions
 from torch import Tensor
 
-from firstlight.decoding.generate import Sampling, for_inference, generate
+from firstlight.decoding.generate import Sampling, Window, for_inference, generate
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.variants import Positions
@@ -36,6 +43,8 @@ class Options:
     """Number of texts that each side writes."""
     threads: int = 1
     """Number of CPU threads of torch."""
+    nanogpt: Path | None = None
+    """A folder with nanoGPT's model.py."""
 
 
 def main() -> None:
@@ -52,28 +61,52 @@ def main() -> None:
     )
     network = Generator(config, options.vocab_size).eval()
     prompt = torch.zeros(options.batch_size, 1, dtype=torch.long)
-    times = by_turns(
-        {
-            "cached": lambda: cached_text(network, prompt, options.tokens),
-            "recomputed": lambda: recomputed_text(network, prompt, options.tokens),
-        },
-        options.pairs,
-    )
+    works = {
+        "recomputed": lambda: recomputed_text(network, prompt, options.tokens),
+        "half": lambda: cached_text(network, prompt, options.tokens, "half"),
+        "slide": lambda: cached_text(network, prompt, options.tokens, "slide"),
+    }
+    if options.nanogpt is not None:
+        works = {"nanoGPT": partial(nanogpt_text, plain_network(options), prompt, options.tokens)} | works
+    first, *_ = works
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(options.pairs):
+        for name, work in works.items():
+            started_at = time.process_time()
+            work()
+            times[name].append(time.process_time() - started_at)
     count = options.tokens * options.batch_size
-    rows = [(name, f"{count / statistics.median(each):,.0f}") for name, each in times.items()]
+    rows = [
+        (name, f"{count / statistics.median(each):,.0f}", ratio(times[first], each)) for name, each in times.items()
+    ]
     print(versions(options.threads))
     show(
         f"{options.tokens:,} tokens, dim {options.dim}, {options.layers} blocks, context {options.context_length}",
-        ["", "tokens/s"],
-        [*rows, ("ratio", ratio(times["recomputed"], times["cached"]))],
+        ["", "tokens per processor second", f"/ {first}"],
+        rows,
     )
 
 
-def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
-    """Generate with a cache, as src/generate.py does by default."""
+def cached_text(network: Generator, prompt: Tensor, tokens: int, window: Window) -> None:
+    """Generate with a cache, as src/generate.py does. window: as in `generate`."""
     sampling = Sampling()
-    for _ in generate(network, prompt, tokens, sampling.choose):
+    for _ in generate(network, prompt, tokens, sampling.choose, window=window):
         pass
+
+
+def plain_network(options: Options) -> Any:
+    """Return nanoGPT's network of the same size."""
+    sys.path.insert(0, str(options.nanogpt))
+    from model import GPT, GPTConfig  # type: ignore[import-not-found]
+
+    sizes = {"n_layer": options.layers, "n_head": options.heads, "n_embd": options.dim, "bias": False, "dropout": 0.0}
+    return GPT(GPTConfig(block_size=options.context_length, vocab_size=options.vocab_size, **sizes)).eval()
+
+
+def nanogpt_text(network: Any, prompt: Tensor, tokens: int) -> None:
+    """Generate with nanoGPT's own function."""
+    with torch.no_grad():
+        network.generate(prompt, tokens)
 
 
 @torch.inference_mode()

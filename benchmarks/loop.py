@@ -153,7 +153,7 @@ def main() -> None:
 
 
 def table(pairs: list[tuple[Seconds, Seconds]], options: Options) -> list[tuple[str, ...]]:
-    """Return a row for each loop and a row for their ratio."""
+    """Return a row for each loop, a row for their difference and a row for their ratio."""
     rows = []
     for name, blocks in zip(("Lightning", options.against), zip(*pairs, strict=True), strict=True):
         clocks = ([block.processor for block in blocks], [block.wall for block in blocks])
@@ -162,12 +162,16 @@ def table(pairs: list[tuple[Seconds, Seconds]], options: Options) -> list[tuple[
         [one.processor / other.processor for one, other in pairs],
         [one.wall / other.wall for one, other in pairs],
     )
-    return [*rows, ("ratio", *map(quartiles, ratios))]
+    differences = (
+        [1e3 * (one.processor - other.processor) / options.steps for one, other in pairs],
+        [1e3 * (one.wall - other.wall) / options.steps for one, other in pairs],
+    )
+    return [*rows, ("difference", *map(quartiles, differences)), ("ratio", *map(quartiles, ratios))]
 
 
-def quartiles(ratios: list[float]) -> str:
+def quartiles(values: list[float]) -> str:
     """Return the median and the quartiles as a text."""
-    low, middle, high = statistics.quantiles(ratios, n=4)
+    low, middle, high = statistics.quantiles(values, n=4)
     return f"{middle:.3f} (half of them {low:.3f} to {high:.3f})"
 
 

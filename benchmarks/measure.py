@@ -24,6 +24,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 NOTHING_EVALUATED = ["trainer.max_epochs=100000", "trainer.limit_val_batches=0", "test=false"]
 
+RECORD = "BENCHMARK_RECORD"  # the variable that names a file to which each table is appended, a line of JSON each
+
 _objects: dict[str, Any] = {}  # the objects of the current run by their configuration key
 
 
@@ -51,12 +53,16 @@ def ratio(times: Sequence[float], others: Sequence[float]) -> str:
 
 
 def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table. The first column has names, and the others have numbers."""
+    """Print a table. The first column has names, and the others have numbers. `aims.py` reads it from a file."""
+    texts = [list(map(str, row)) for row in rows]
+    if RECORD in os.environ:
+        with Path(os.environ[RECORD]).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(texts) + "\n")
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*map(str, row))
+    for row in texts:
+        table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 

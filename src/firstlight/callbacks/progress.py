@@ -35,12 +35,12 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
     Example:
         >>> import lightning as L
         >>> from firstlight.callbacks import ProgressBar
-        >>> trainer = L.Trainer(callbacks=[ProgressBar(refresh_rate=50)], enable_progress_bar=True)
+        >>> trainer = L.Trainer(callbacks=[ProgressBar(refresh_rate=10)], enable_progress_bar=True)
         >>> trainer.progress_bar_callback.refresh_rate
-        50
+        10
     """
 
-    def __init__(self, refresh_rate: int = 20) -> None:
+    def __init__(self, refresh_rate: int = 50) -> None:
         super().__init__()
         self.refresh_rate = refresh_rate
         self._is_wanted = True

@@ -6,26 +6,26 @@ A new version of Lightning may change them. Then tests/lit/test_lightning_intern
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 import lightning
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loops import training_epoch_loop
 from lightning.pytorch.profilers import PassThroughProfiler
-from lightning.pytorch.strategies import Strategy
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher
 from lightning.pytorch.trainer import call
+from lightning.pytorch.utilities.signature_utils import is_param_in_hook_signature
 
 log = logging.getLogger(__name__)
 
 CHECKED_VERSIONS = ("2.6.6",)  # versions of Lightning that call hooks as `call_overridden_hooks_only` does
-STEP_HOOKS = (  # of callbacks, modules and strategies, called in each step
+STEP_HOOKS = (  # of callbacks and modules, called in each step
     *(f"on_{split}_batch_{end}" for split in ("train", "validation", "test") for end in ("start", "end")),
     *("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"),
 )
-EMPTY_HOOKS = {
-    getattr(base, name) for base in (Callback, LightningModule, Strategy) for name in STEP_HOOKS if hasattr(base, name)
-}
+EMPTY_HOOKS = {getattr(base, name) for base in (Callback, LightningModule) for name in STEP_HOOKS}
 
 
 def set_steps_done(trainer: Trainer, steps: int) -> None:
@@ -63,19 +63,18 @@ class NoProfiler(PassThroughProfiler):
 def call_overridden_hooks_only() -> None:
     """Make Lightning skip the hooks that nobody has overridden, in trainers with a `NoProfiler`.
 
-    In each step, Lightning visits all callbacks for each of six hooks, and sets attributes of the module in a slow way.
-    This takes longer than the hooks' work. All other calls, their order and their arguments stay the same. Other
-    trainers are not affected. An unknown version of Lightning is left as it is.
+    In each step, Lightning visits all callbacks for each of six hooks, sets attributes of the module in a slow way, and
+    parses the signature of `training_step`. All other calls, their order and their arguments stay the same. Hooks of
+    other trainers are called as ever. An unknown version of Lightning is left as it is.
     """
     if lightning.__version__ not in CHECKED_VERSIONS:
         log.debug("Lightning %s is not known to call hooks as %s does", lightning.__version__, CHECKED_VERSIONS)
-    elif call._call_callback_hooks is _LIGHTNINGS[0]:
-        call._call_callback_hooks = _call_callback_hooks
-        call._call_lightning_module_hook = _call_lightning_module_hook
-        call._call_strategy_hook = _call_strategy_hook
+        return
+    call._call_callback_hooks, call._call_lightning_module_hook = _call_callback_hooks, _call_lightning_module_hook
+    training_epoch_loop.is_param_in_hook_signature = _has_parameter  # type: ignore[assignment]
 
 
-_LIGHTNINGS = (call._call_callback_hooks, call._call_lightning_module_hook, call._call_strategy_hook)
+_LIGHTNINGS = (call._call_callback_hooks, call._call_lightning_module_hook)
 
 
 def _call_callback_hooks(trainer: Any, hook_name: str, *args: Any, **kwargs: Any) -> None:
@@ -93,30 +92,25 @@ def _call_callback_hooks(trainer: Any, hook_name: str, *args: Any, **kwargs: Any
     attributes["_current_fx_name"] = before
 
 
-def _call_lightning_module_hook(
-    trainer: Any, hook_name: str, *args: Any, pl_module: LightningModule | None = None, **kwargs: Any
-) -> Any:
+def _call_lightning_module_hook(trainer: Any, hook_name: str, *args: Any, **kwargs: Any) -> Any:
     """Replace Lightning's function; see `call_overridden_hooks_only`."""
-    module = pl_module or trainer.lightning_module
-    if type(trainer.profiler) is not NoProfiler or module is None:
-        return _LIGHTNINGS[1](trainer, hook_name, *args, pl_module=pl_module, **kwargs)
-    return _called(module, hook_name, module, args, kwargs)
-
-
-def _call_strategy_hook(trainer: Any, hook_name: str, *args: Any, **kwargs: Any) -> Any:
-    """Replace Lightning's function; see `call_overridden_hooks_only`."""
-    if type(trainer.profiler) is not NoProfiler:
-        return _LIGHTNINGS[2](trainer, hook_name, *args, **kwargs)
-    return _called(trainer.strategy, hook_name, trainer.lightning_module, args, kwargs)
-
-
-def _called(owner: Any, hook_name: str, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a hook, unless it is empty. In the call, the module knows the hook's name."""
-    hook = getattr(owner, hook_name)
-    if not callable(hook) or getattr(hook, "__func__", None) in EMPTY_HOOKS:
+    module = trainer.lightning_module
+    hook = getattr(module, hook_name, None)
+    if "pl_module" in kwargs or type(trainer.profiler) is not NoProfiler or not callable(hook):
+        return _LIGHTNINGS[1](trainer, hook_name, *args, **kwargs)
+    if getattr(hook, "__func__", None) in EMPTY_HOOKS:
         return None
     attributes = module.__dict__
     before, attributes["_current_fx_name"] = attributes["_current_fx_name"], hook_name
     output = hook(*args, **kwargs)
     attributes["_current_fx_name"] = before
     return output
+
+
+@lru_cache(8)
+def _is_in_signature(function: Any, *args: Any, **kwargs: Any) -> bool:
+    return is_param_in_hook_signature(function, *args, **kwargs)
+
+
+def _has_parameter(hook: Any, *args: Any, **kwargs: Any) -> bool:
+    return _is_in_signature(getattr(hook, "__func__", hook), *args, **kwargs)
