@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from firstlight.errors import UserError
 from firstlight.spelling import option
 
 AnyNetwork = TypeVar("AnyNetwork")
@@ -109,7 +108,7 @@ def generate(
     reads the last context_length tokens again for each new token (post 2, plays). It has more context, but takes many
     times longer, because the position of every token changes. With `roll`, it forgets the oldest token of the cache for
     each new one. In a network of one block, this equals `slide`. In others, the kept tokens have been computed with
-    those that are forgotten, as in sliding-window attention. Raises UserError for `roll` with positions that are added
+    those that are forgotten, as in sliding-window attention. Raises ValueError for `roll` with positions that are added
     to the embeddings.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
@@ -124,7 +123,7 @@ def generate(
 
     cache = network.new_cache() if network.is_causal else None
     if window == "roll" and cache is not None and not getattr(network, "moves_positions", False):
-        raise UserError("window=roll requires model.positions=rotary, relative or none; use half or slide")
+        raise ValueError("window=roll requires model.positions=rotary, relative or none; use half or slide")
     logits = network(text[0], cache)[:, -1]
     for number in range(1, num_tokens + 1):
         token_ids = choose(logits)  # (batch,)

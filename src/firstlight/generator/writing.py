@@ -165,6 +165,8 @@ class Writer:
         >>> for (piece,) in run.stream(run.read("ROMEO.", writing), 1, writing):
         ...     print(piece, end="")
         """
+        if writing.window == "roll" and not getattr(self.network, "moves_positions", False):
+            raise UserError("window=roll requires model.positions=rotary, relative or none; use half or slide")
         sampling = replace(writing, never=self.tokenizer.unwritten)
         device = next(self.network.parameters()).device
         random = torch.Generator(device)
