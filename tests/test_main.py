@@ -126,3 +126,30 @@ def test_the_help_of_a_command_names_it_as_it_was_typed(name, monkeypatch, timed
         inside = call(monkeypatch, "help", name)
         assert inside.returncode == 0
         assert f"usage: firstlight {name} " in inside.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["ru"], ["runs"]),
+        (["evaluate", "latest", "--split", "v"], ["validation"]),
+        (["runs", "--prun"], ["--prune", "--prune-checkpoints"]),
+        (["predict", "lo"], []),  # a path, which bash completes
+    ],
+)
+def test_bash_completes_commands_options_and_values(words: list[str], completed: list[str], monkeypatch) -> None:
+    script = call(monkeypatch, "--tyro-print-completion", "bash").stdout
+    assert "complete -o default -F _tyro_firstlight firstlight" in script
+    line = " ".join(f"'{word}'" for word in ("firstlight", *words))
+    asked = f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tyro_firstlight; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == (completed, "")
+
+
+def test_zsh_gets_a_script_with_the_mended_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = call(monkeypatch, "--tyro-print-completion", "zsh").stdout
+    assert script.startswith("#compdef firstlight\n")
+    assert '"$((CURRENT - 1))"' in script
+    assert "_files; return" in script
+    done = call(monkeypatch, "--tyro-print-completion", "fish")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -8,6 +8,7 @@ from firstlight.commands.frame import USER_MISTAKE, fail, run  # first: it start
 
 # isort: split
 import firstlight
+from firstlight.errors import UserError
 from firstlight.terminal_text import say
 
 COMMANDS = {
@@ -36,6 +37,8 @@ def main() -> None:
         say(help_text())
     elif name == "--version":
         say(f"firstlight {firstlight.__version__}")
+    elif name == "--tyro-print-completion":
+        run(lambda: print_completion(arguments))
     elif name in COMMANDS:
         sys.argv[1:] = arguments
         module = f"firstlight.commands.{name}"
@@ -59,7 +62,19 @@ Transformers from first principles, as experiments.
   firstlight train task=sentiment model=small
   firstlight predict latest --text "It works."
 
-`firstlight COMMAND --help` lists the arguments of a command, `firstlight --version` shows the version."""
+`firstlight COMMAND --help` lists the arguments of a command, `firstlight --version` shows the version, and
+`firstlight --tyro-print-completion bash` (or zsh) prints a script for the completion of commands and options."""
+
+
+def print_completion(arguments: list[str]) -> None:
+    """Print a script with which a shell completes the commands and their options. Raises UserError."""
+    if arguments not in (["bash"], ["zsh"]):
+        raise UserError(f"--tyro-print-completion {' '.join(arguments)}: must be bash or zsh; name one of them")
+    from firstlight.command_options import write_completion  # imports tyro
+
+    found = {name: import_module(f"firstlight.commands.{name}") for name in COMMANDS}
+    classes = {name: getattr(module, f"{name.capitalize()}Options", None) for name, module in found.items()}
+    write_completion({name: (summary, classes[name]) for name, summary in COMMANDS.items()}, arguments[0])
 
 
 def unknown(name: str) -> str:

@@ -1,11 +1,13 @@
 """The options of a command such as `predict`, from a dataclass: parsed, and explained by `--help`."""
 
 import functools
+import io
 import shutil
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import Field, dataclass, fields, is_dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -17,7 +19,14 @@ import tyro
 from firstlight import spelling
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
+from firstlight.terminal_text import say
 
+MENDED = (  # in the script of tyro 1.0.16: zsh counts words from 1; other words are completed as paths
+    ('"$CURRENT"', '"$((CURRENT - 1))"'),
+    ("_describe 'firstlight", "[[ -n $completions ]] || { _files; return }\n  _describe 'firstlight"),
+    ("matches+=(", "[[ -z $completion ]] || matches+=("),
+    ("complete -F", "complete -o default -F"),
+)
 BY_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}  # the name of a value; that of a text is the name of its option
 
 Options = TypeVar("Options")
@@ -61,6 +70,23 @@ def parse(options: Callable[..., Options], command: str) -> Options:
     spelling.use(spelling.as_options_of(options))
     _annotate(options)
     return tyro.cli(options, prog=invocation(command), description=_description(options, command))
+
+
+def write_completion(commands: Mapping[str, tuple[str, type | None]], shell: str) -> None:
+    """Print the script with which a shell completes `firstlight`. commands: summary and options of each, by name."""
+
+    @dataclass
+    class Others:
+        """A command without options of its own."""
+
+    found: Any = ()
+    for name, (summary, options) in commands.items():
+        if options is not None:
+            _annotate(options)
+        found += (Annotated[options or Others, tyro.conf.subcommand(name, description=summary)],)
+    with redirect_stdout(io.StringIO()) as script, suppress(SystemExit):
+        tyro.cli(Union[found], prog="firstlight", args=["--tyro-print-completion", shell])  # noqa: UP007
+    say(functools.reduce(lambda text, mended: text.replace(*mended), MENDED, script.getvalue()))
 
 
 def _description(options: type, command: str) -> str:
