@@ -69,7 +69,7 @@ def main() -> None:
 
 def encodings(texts: list[str]) -> Iterable[tuple[str, Callable[[], object], dict[str, Callable[[], object]]]]:
     """Return the name of each encoding, firstlight's function, and the functions that it is compared with."""
-    words, _ = train_word_tokenizer(texts, max_size=VOCABULARY)
+    words = train_word_tokenizer(texts, max_size=VOCABULARY)
     subwords = train_subword_tokenizer(texts, vocab_size=VOCABULARY)
     letters = CharacterTokenizer.train(texts, None)
     yield (

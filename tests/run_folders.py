@@ -126,7 +126,7 @@ def write_history(run: Path, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def write_confusion(run: Path, counts: Sequence[Sequence[int]], classes: Sequence[str] = CLASSES) -> Path:
-    """Write the table that classifier/confusion_matrix.py writes, and return its path."""
+    """Write the table that classifier/metrics.py writes, and return its path."""
     path = run / "confusion_matrix" / "validation.csv"
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:

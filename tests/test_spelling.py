@@ -9,10 +9,10 @@ import pytest
 import firstlight
 from firstlight import spelling
 from firstlight.commands.baseline import BaselineOptions
+from firstlight.commands.evaluate import EvaluateOptions
 from firstlight.commands.predict import PredictOptions
 from firstlight.data import CharacterData, ReviewData
 from firstlight.errors import RunError, UserError
-from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import Scripts
 
 OVERRIDE = spelling.as_override

@@ -67,7 +67,7 @@ def tokenizer_of(kind: str) -> Any:
         return BytePairTokenizer.train(TEXTS * 3, vocab_size=270)
     if kind == "translator":
         return SentenceTokenizer.train(TEXTS, TokenizerOptions(min_document_frequency=1))
-    return train_word_tokenizer(TEXTS, punctuation=True)[0]
+    return train_word_tokenizer(TEXTS, punctuation=True)
 
 
 def randomized(network: nn.Module) -> nn.Module:

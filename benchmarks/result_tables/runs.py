@@ -148,8 +148,7 @@ class Run:
         """Evaluate the finished run as evaluate.py does, in this process. Return the folder of the results."""
         import tyro
 
-        from firstlight.commands.evaluate import evaluate
-        from firstlight.kind.evaluation import EvaluateOptions
+        from firstlight.commands.evaluate import EvaluateOptions, evaluate
 
         parsed = tyro.cli(EvaluateOptions, args=[str(self.folder), *options])
         with (self.folder / "output.txt").open("a") as output, redirect_stdout(output):

@@ -117,7 +117,7 @@ class Handler(logging.StreamHandler[TextIO]):
     that replaces its message on a terminal; the empty text hides it there.
     """
 
-    DETAILS = re.compile(r"firstlight\.(data\.|runs\.history$|[a-z]+\.(data|baseline|sentence_pairs)$)")
+    DETAILS = re.compile(r"firstlight\.(data\.|runs\.history$|[a-z]+\.(data|baseline)$)")
 
     def __init__(self, stream: object = None) -> None:  # noqa: ARG002  (Hydra passes the one of its own handler)
         logging.Handler.__init__(self)

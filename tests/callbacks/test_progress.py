@@ -5,7 +5,7 @@ import pytest
 
 from firstlight.callbacks import progress
 from firstlight.callbacks.progress import ProgressBar, ValidationLine
-from firstlight.classifier.accuracy import Accuracy
+from firstlight.classifier.metrics import Accuracy
 from firstlight.lit.running_mean import TrainingLoss
 
 

@@ -2,7 +2,7 @@ import pytest
 from lightning.pytorch import Callback
 from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
 
-from firstlight.classifier.accuracy import Accuracy
+from firstlight.classifier.metrics import Accuracy
 from firstlight.data.options import Labels
 
 

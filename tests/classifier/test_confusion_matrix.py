@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from firstlight import figures
-from firstlight.classifier.confusion_matrix import ConfusionMatrix, print_counts
+from firstlight.classifier.metrics import ConfusionMatrix, print_counts
 from firstlight.data.options import Labels, SourceKind
 from firstlight.figures.style import SAMPLE_MARK
 

@@ -14,16 +14,16 @@ from matplotlib.figure import Figure
 from firstlight.classifier.evaluation import Judged
 from firstlight.classifier.module import Prediction
 from firstlight.classifier.run import ClassifierRun
-from firstlight.data.options import SourceKind
-from firstlight.figures.style import SAMPLE_MARK
-from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.evaluation import (
+from firstlight.commands.evaluate import (
     TRAINED_ON_SAMPLE_NOTE,
     EvaluateOptions,
     results_folder,
     sample_note,
     write_metrics,
 )
+from firstlight.data.options import SourceKind
+from firstlight.figures.style import SAMPLE_MARK
+from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import Measurement
 from firstlight.runs.folder import SAMPLE_NOTE
 
@@ -101,7 +101,7 @@ def test_the_record_has_every_option(tmp_path: Path) -> None:
         "length_penalty": None,
         "data": {"path": "a.csv", "lowest_label": 1},
     }
-    assert set(record["options"]) | {"run", "log_dir"} == {each.name for each in fields(EvaluateOptions)}
+    assert set(record["options"]) | {"run", "log_dir", "json"} == {each.name for each in fields(EvaluateOptions)}
     assert record["trained_on"] == {"source": "sample", "fingerprint": "0123456789abcdef"}
     assert (record["rows"], record["metrics"]) == (3, {"validation/loss": 0.7})
 

@@ -103,8 +103,7 @@ def trained_probability(data: ReviewData, text: str, **options: Any) -> float:
     quiet: Any = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = L.Trainer(max_steps=300, accelerator="cpu", enable_model_summary=False, limit_val_batches=0, **quiet)
     trainer.fit(module, datamodule=data)
-    (batch,) = data.text_dataloader([text])
-    return float(module.eval()(*batch.inputs).sigmoid())
+    return float(module.eval()(torch.tensor([data.tokenizer.encode(text)])).sigmoid())
 
 
 def test_the_prior_removes_what_a_word_says_only_of_its_group(tmp_path: Path) -> None:

@@ -142,7 +142,6 @@ def test_every_step_hands_the_network_the_features_of_its_batch() -> None:
     expected = module.network(batch.token_ids, batch.padding_mask, batch.features).detach()
     assert_close(module.training_step(batch)["logits"], expected)
     shares = expected.softmax(dim=1)
-    assert_close(torch.tensor([list(each.probabilities.values()) for each in module.predict_step(batch)]), shares)
     module.log = lambda *_, **__: None
     assert_close(module.validation_step(batch)["probabilities"].detach(), shares)
     assert_close(module.test_step(batch)["probabilities"].detach(), shares)

@@ -11,8 +11,8 @@ from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import DELIMITER_ID, EXTRACT_ID, START_ID, train_word_tokenizer
 
-PAIRS, _ = train_word_tokenizer(["a b c", "d e"], pairs=True, punctuation=True)
-SINGLES, _ = train_word_tokenizer(["a b c", "d e"], punctuation=True)
+PAIRS = train_word_tokenizer(["a b c", "d e"], pairs=True, punctuation=True)
+SINGLES = train_word_tokenizer(["a b c", "d e"], punctuation=True)
 
 
 def kept(text: list[int], count: int, truncation: Truncation) -> list[int]:

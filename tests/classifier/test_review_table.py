@@ -7,8 +7,8 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from firstlight.classifier import review_table
-from firstlight.classifier.review_table import ReviewTable
+from firstlight.classifier import metrics
+from firstlight.classifier.metrics import ReviewTable
 from firstlight.data.options import Labels
 
 
@@ -16,7 +16,7 @@ from firstlight.data.options import Labels
 def published(monkeypatch) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return a list of all published tables: the name and the rows of each."""
     tables: list[tuple[str, list[dict[str, Any]]]] = []
-    monkeypatch.setattr(review_table, "publish_table", lambda _, name, rows: tables.append((name, rows)))
+    monkeypatch.setattr(metrics, "publish_table", lambda _, name, rows: tables.append((name, rows)))
     return tables
 
 
@@ -67,7 +67,7 @@ def test_the_first_reviews_are_shown_with_what_was_said_and_written(bench, folde
 
 
 def test_a_test_of_some_batches_shows_what_was_judged(bench, folder, published, monkeypatch) -> None:
-    monkeypatch.setattr(review_table, "LONGEST_TEXT", 23)
+    monkeypatch.setattr(metrics, "LONGEST_TEXT", 23)
     rows = Rows()
     data = judge(bench, ReviewTable(folder, 100), rows, limit_test_batches=1)
     ((_, table),) = published
@@ -79,7 +79,7 @@ def test_a_test_of_some_batches_shows_what_was_judged(bench, folder, published, 
 def test_a_validation_writes_the_most_confident_texts_of_each_cell_and_shows_no_table(
     bench, folder, published, monkeypatch
 ) -> None:
-    monkeypatch.setattr(review_table, "MOST_OF_CELL", 3)
+    monkeypatch.setattr(metrics, "MOST_OF_CELL", 3)
     data = bench.data()
     trainer = bench.trainer(ReviewTable(folder, 7))
     for run in (trainer.test, trainer.validate, trainer.test):

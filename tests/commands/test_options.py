@@ -10,8 +10,8 @@ import pytest
 
 from firstlight.__main__ import COMMANDS
 from firstlight.command_options import examples_of, parse, refuse_keys
+from firstlight.commands.evaluate import EvaluateOptions
 from firstlight.errors import UserError
-from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import captured
 
 

@@ -27,8 +27,8 @@ from firstlight.generator import corpus
 from firstlight.generator.corpus import encode_text, find_text
 from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.corpus import encode_pairs
 from firstlight.translator.options import PairOptions
-from firstlight.translator.sentence_pairs import encode_pairs
 from tests_support import contents, write_packed
 
 WORDS = "one two three four five six seven eight nine ten eleven"

@@ -85,7 +85,7 @@ def test_rows_taken_out_of_training_are_not_in_the_vocabulary(write, folder):
 
 
 def test_a_given_tokenizer_is_used_as_it_is_and_a_file_to_be_tested_on_stays_whole(write, folder):
-    tokenizer, _ = train_word_tokenizer(["shared cup"])
+    tokenizer = train_word_tokenizer(["shared cup"])
     write(test=rows(3))
     encoded = encode_folder(folder, tokenizer_given=tokenizer)
     assert encoded.tokenizer.words == tokenizer.words
@@ -147,7 +147,7 @@ def test_whatever_changes_the_encoding_is_encoded_anew(write, folder, monkeypatc
         {"validation_fraction": 0.2},
         {"split_seed": 1},
         {"tokenizer": TokenizerOptions(min_document_frequency=2)},
-        {"tokenizer_given": train_word_tokenizer(["shared word"])[0]},
+        {"tokenizer_given": train_word_tokenizer(["shared word"])},
         {"label_names": ["1 star", "2 stars", "3 stars", "4 stars"]},
     ]
     for number, change in enumerate(changes, start=2):

@@ -12,8 +12,8 @@ from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, SAMPLES, find_source
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
+from firstlight.translator.corpus import find_pairs
 from firstlight.translator.options import PairOptions
-from firstlight.translator.parallel import find_pairs
 
 PINNED = {
     "generated sample 1": "ae89f7d7597d70f7",

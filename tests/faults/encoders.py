@@ -10,9 +10,8 @@ from firstlight.data.sources import find_source
 from firstlight.generator.corpus import encode_text, find_text
 from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.corpus import encode_pairs, find_pairs
 from firstlight.translator.options import PairOptions
-from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import encode_pairs
 
 PREPARATIONS = {"names": Preparation.lines, "text": Preparation.text, "plays": Preparation.plays}
 

@@ -1,6 +1,5 @@
 import random
 import re
-from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -166,7 +165,7 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
     monkeypatch.setattr(plays, "extract_plays", lambda text: text[100:-100])
     encoded = encode_file(file, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT[100:-100]
-    assert encoded.statistics == asdict(text_statistics(TEXT[100:-100]))
+    assert encoded.statistics == text_statistics(TEXT[100:-100])
 
 
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):

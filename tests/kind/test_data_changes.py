@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from firstlight.commands.evaluate import evaluate
+from firstlight.commands.evaluate import EvaluateOptions, evaluate
 from firstlight.data import CharacterData, MaskedReviewData, PairData, ReviewData, ReviewTextData
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
@@ -20,7 +20,6 @@ from firstlight.kind.data_changes import (
     options_of_metadata,
     warn_of_training_texts,
 )
-from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import METADATA, STAMP
 from firstlight.translator.options import PairOptions

@@ -61,19 +61,10 @@ def test_the_first_sentence_says_which_run_is_better_and_whether_the_texts_show_
     assert first.startswith("B is better than A by 25.0 ± ")
     assert first.endswith(f"points: val/accuracy is 0.85 against 0.6 (p = {p:.2g} over the texts of this split).")
     assert second.startswith("Two runs cannot tell settings from seeds")
-    assert third == (
-        "14 of 40 predictions changed. B gains most in the class bad: +12 texts. B loses most in the class good: "
-        "−2 texts."
-    )
+    assert third == "14 of 40 predictions changed."
     close = compared(of_classes(OF_A), of_classes([*OF_A[:-1], 0]))
     assert close.sentences[0].startswith("It is undecided whether B is better than A, by 25.0 ± ")
     assert close.sentences[0].endswith(" (p = 1 over the texts of this split).")
-
-
-def test_a_metric_that_points_the_other_way_is_named() -> None:
-    metrics = {METRIC: 0.85, "val/loss": 0.5}
-    for second in (of_classes(OF_B), None):
-        assert "val/loss points the other way" in compared(of_classes(OF_A), second, metrics=metrics).sentences[0]
 
 
 def test_the_settings_and_the_results_stand_side_by_side() -> None:
@@ -90,10 +81,6 @@ def test_each_class_has_its_change_and_a_corrected_test() -> None:
     assert rows(found, "Right predictions of each true class") == [
         ["bad", "20", "30.0%", "90.0%", "+60.0 points", "better"],
         ["good", "20", "90.0%", "80.0%", "−10.0 points", "undecided"],
-    ]
-    assert rows(found, "Mistakes that changed most") == [
-        ["bad", "good", "14", "2", "−12"],
-        ["good", "bad", "2", "4", "+2"],
     ]
 
 

@@ -156,7 +156,7 @@ def test_two_runs_are_compared_on_the_terminal_and_on_a_page(tmp_path: Path) -> 
     names = [with_predictions(a, [0] * 18), with_predictions(b, [0, 1, 2] * 6)]
     done = report(tmp_path, "logs", "--compare", *names)
     assert done.stdout.startswith("A  logs/a\nB  logs/b\nB is better than A by 66.7 ± ")
-    assert "12 of 18 predictions changed. B gains most in the class so-so: +6 texts." in done.stdout
+    assert "12 of 18 predictions changed." in done.stdout
     assert re.search(r"model +│ +tiny │ +small", done.stdout)
     assert done.stdout.splitlines()[-1] == "The page is logs/compare.html"
     assert done.stderr == ""

@@ -57,11 +57,11 @@ def text_words() -> TextWordTokenizer:
 
 
 def words() -> Any:
-    return train_word_tokenizer(texts())[0]
+    return train_word_tokenizer(texts())
 
 
 def words_and_marks() -> Any:
-    return train_word_tokenizer(texts()[:60], punctuation=True)[0]
+    return train_word_tokenizer(texts()[:60], punctuation=True)
 
 
 def subwords() -> Any:
@@ -93,7 +93,7 @@ def test_pairs_have_their_marks_and_are_cut_alike(page: Any, train: Callable[[],
     from firstlight.data.options import Truncation
     from firstlight.data.tables import fitted
 
-    tokenizer = train_word_tokenizer(texts(), pairs=True)[0]
+    tokenizer = train_word_tokenizer(texts(), pairs=True)
     if train is subwords:
         tokenizer = train_subword_tokenizer(texts()[:90] * 2, vocab_size=300, pairs=True)
     asked = [

@@ -16,8 +16,7 @@ from firstlight.errors import UserError
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit import checkpoint
 from firstlight.lit.checkpoint import METADATA, STAMP, WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO, read_checkpoint
-from firstlight.lit.networks import build_network
-from firstlight.lit.saved_networks import network_of_metadata
+from firstlight.lit.networks import build_network, network_of_metadata
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import train_word_tokenizer
 
@@ -382,7 +381,7 @@ def named(tmp_path, monkeypatch):
 
 
 def metadata_naming(target: object, *, attention: bool = False) -> dict[str, object]:
-    tokenizer, _ = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
+    tokenizer = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
     named = {"attention": {"_target_": target}} if attention else {"_target_": target}
     described = {**named, "dim": 4, "num_heads": 2, "context_length": 5}
     metadata = {"network": "classifier", "config": {"model": described}, "class_names": ["no", "yes"]}

@@ -74,10 +74,8 @@ def parts(request: pytest.FixtureRequest) -> tuple[Any, Any]:
 
 def test_a_loader_prepares_the_data_that_nobody_has_prepared(reviews: Any, text: Any, sentences: Any) -> None:
     for make in (reviews, text, sentences):
-        for name in ("train", "val", "predict"):
+        for name in ("train", "val"):
             assert len(next(iter(getattr(make(), f"{name}_dataloader")()))) > 0
-    assert len(next(iter(sentences().text_dataloader(TEXTS))).source_ids) == len(TEXTS)
-    assert len(next(iter(reviews().text_dataloader(TEXTS))).token_ids) == len(TEXTS)
 
 
 def test_loaders_give_batches_of_tokens_after_a_training_too(parts: tuple[Any, Any], trainer: Any) -> None:
@@ -203,12 +201,9 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
     names: dict[str, Any] = {}
     lines = "".join(blocks).replace("logs/sentiment/runs/…", str(run)).replace("lines=True", "lines=True, nrows=1_000")
     exec(lines, names)  # noqa: S102
-    assert names["predictions"][0].label in ("negative", "positive")
     assert (tmp_path / "confusion_matrix" / "test.png").is_file()
-    for data, module, text in (("novel", "writer", "ka"), ("pairs", "translator", "The dog sees a cat.")):
-        trainer = L.Trainer()
-        trainer.fit(names[module], datamodule=names[data])
-        assert len(trainer.predict(names[module], dataloaders=names[data].text_dataloader([text]))) == 1
+    for data, module in (("novel", "writer"), ("pairs", "translator")):
+        L.Trainer().fit(names[module], datamodule=names[data])
 
 
 # --- options ---
@@ -240,36 +235,6 @@ def test_a_mistake_is_one_line_that_names_the_choices(reviews, make, kind, messa
 
 
 # --- predictions and checkpoints ---
-
-
-def test_a_trainer_predicts_the_test_rows_in_their_order(reviews: Any, trainer: Any) -> None:
-    data = reviews()
-    module = Classification.for_data(data, **SIZES)
-    texts = data.texts("test", 1000)
-    assert len(texts) == len(data.rows("test"))
-    of_rows = trainer().predict(module, datamodule=data)
-    of_texts = trainer().predict(module, dataloaders=data.text_dataloader(texts))
-    assert of_rows == of_texts
-
-
-def test_a_module_by_hand_predicts_classes_by_their_number(reviews: Any, trainer: Any) -> None:
-    data = reviews()
-    module = Classification(Classification.for_data(data, **SIZES).network)
-    ((first, *_),) = trainer().predict(module, dataloaders=data.text_dataloader(TEXTS))
-    assert set(first.probabilities) == {"0", "1"}
-
-
-def test_a_generator_and_a_translator_by_hand_say_that_they_know_no_tokenizer(text: Any, trainer: Any) -> None:
-    data = text()
-    module = Generation(Generation.for_data(data, **SIZES).network)
-    with pytest.raises(ValueError, match=r"Generation\.for_data"):
-        trainer().predict(module, datamodule=data)
-
-
-def predicted(module: Any, data: Any, trainer: Any) -> list[Any]:
-    texts = PROMPTS if isinstance(data, CharacterData) else TEXTS
-    batches = trainer().predict(module, dataloaders=data.text_dataloader(texts))
-    return [prediction for batch in batches for prediction in batch]
 
 
 def test_a_training_resumes_from_a_checkpoint_of_a_trainer(parts: tuple[Any, Any], trainer: Any) -> None:
@@ -309,10 +274,9 @@ def other_reviews(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Rev
 
 def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any, trainer: Any) -> None:
     module, data = Classification.for_data(reviews(), **SIZES), other_reviews()
-    for use in ("fit", "validate", "test", "predict", "loader"):
-        source = {"dataloaders": data.text_dataloader(["great"])} if use == "loader" else {"datamodule": data}
+    for use in ("fit", "validate", "test"):
         with pytest.raises(UserError, match=r"vocabulary of the network; call data\.use_vocabulary_of"):
-            getattr(trainer(), "predict" if use == "loader" else use)(module, **source)
+            getattr(trainer(), use)(module, datamodule=data)
 
 
 def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(reviews, other_reviews, trainer):
@@ -320,8 +284,7 @@ def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(
     module, other = Classification.for_data(data, **SIZES), other_reviews()
     other.use_vocabulary_of(module)
     assert "test/loss" in trainer().test(module, datamodule=other)[0]
-    of_one, of_other = (trainer().predict(module, dataloaders=each.text_dataloader(TEXTS)) for each in (data, other))
-    assert of_one == of_other
+    assert other.tokenizer.to_json() == data.tokenizer.to_json()
     with pytest.raises(ValueError, match="the data is already set up"):
         other.use_vocabulary_of(module)
 
@@ -337,24 +300,18 @@ def test_a_checkpoint_of_a_notebook_predicts_texts_without_its_data(parts: tuple
     fitted = trainer()
     fitted.fit(module, datamodule=data)
     path = fitted.checkpoint_callback.best_model_path
-    run = firstlight.load(path)
-    module.writing = WRITING
-    again = type(module).load_from_checkpoint(path, **({"writing": WRITING} if isinstance(module, Generation) else {}))
-    assert predicted(again, data, trainer) == predicted(module, data, trainer)
+    run, again = firstlight.load(path), type(module).load_from_checkpoint(path)
+    for name, weight in module.network.state_dict().items():
+        assert torch.equal(weight, again.network.state_dict()[name])
+        assert torch.equal(weight, run.network.state_dict()[name])
     if isinstance(module, Classification):
-        for one, other in zip(predicted(module, data, trainer), run.predict_many(TEXTS), strict=True):
-            assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
+        assert len(list(run.predict_many(TEXTS))) == len(TEXTS)
     elif isinstance(module, Generation):
-        assert predicted(module, data, trainer) == [run.generate(prompt, **WRITING) for prompt in PROMPTS]
+        assert all(run.generate(prompt, **WRITING).startswith(prompt) for prompt in PROMPTS)
     else:
-        assert predicted(module, data, trainer) == list(run.translate_many(TEXTS))
+        assert len(list(run.translate_many(TEXTS))) == len(TEXTS)
 
 
 def test_a_module_refuses_data_of_another_kind(text: Any) -> None:
     with pytest.raises(TypeError, match="Classification requires data of type ReviewData, not CharacterData"):
         Classification.for_data(text())
-
-
-def test_a_single_text_is_not_taken_for_many(parts: tuple[Any, Any]) -> None:
-    with pytest.raises(TypeError, match=r"requires a list of texts; put the text into a list, as in \[text\]"):
-        parts[0].text_dataloader("It broke.")

@@ -16,14 +16,14 @@ TEXTS = ["it broke after one week", "it works after one year", "it broke after o
 
 @pytest.fixture
 def tokenizer() -> Tokenizer:
-    return train_word_tokenizer(TEXTS)[0]
+    return train_word_tokenizer(TEXTS)
 
 
 @pytest.fixture(params=["word", "marks", "subword"])
 def any_tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     if request.param == "subword":
         return train_subword_tokenizer(TEXTS, vocab_size=60)
-    return train_word_tokenizer(TEXTS, punctuation=request.param == "marks")[0]
+    return train_word_tokenizer(TEXTS, punctuation=request.param == "marks")
 
 
 class NextWord(nn.Module):

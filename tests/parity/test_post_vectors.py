@@ -28,7 +28,8 @@ ROOT = math.sqrt(6)
 
 def counted() -> csr_array:
     """Return the counts of the tokenizer's words: (5, 5)."""
-    tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
+    tokenizer = train_word_tokenizer(["The cat sat on the mat."])
+    ids = tokenizer.encode_batch(["The cat sat on the mat."])
     assert tokenizer.words[2:] == WORDS
     counts = cooccurrence(ids, tokenizer.vocab_size)
     special = [PAD_ID, UNKNOWN_ID]
@@ -81,7 +82,8 @@ def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
 
 
 def test_the_picture_has_the_words_at_their_first_two_components() -> None:
-    tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
+    tokenizer = train_word_tokenizer(["The cat sat on the mat."])
+    ids = tokenizer.encode_batch(["The cat sat on the mat."])
     encoded = SimpleNamespace(tokenizer=tokenizer, select=ids.select, rows_of=lambda _: np.arange(1))
     subject: Any = SimpleNamespace(encoded=encoded, config={"vectors": {"method": "power"}})
     (axes,) = word_vectors(subject).figure.axes

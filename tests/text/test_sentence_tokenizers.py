@@ -139,7 +139,7 @@ texts = eval(sys.argv[1])
 print(SentenceTokenizer.train(texts, TokenizerOptions(max_size=97, min_document_frequency=1)).to_json())
 print(SentenceTokenizer.train(texts, TokenizerOptions(kind=TokenizerKind.subword, max_size=311)).to_json())
 print(BytePairTokenizer.train(texts, 331).to_json())
-print(train_word_tokenizer(texts)[0].to_json())
+print(train_word_tokenizer(texts).to_json())
 print(train_subword_tokenizer(texts, vocab_size=61).to_json())
 """
 
@@ -160,5 +160,5 @@ def test_every_vocabulary_is_the_same_in_every_process():
     }
     assert len(trained) == 1
     assert [tokenizer_of_json(line).vocab_size for line in next(iter(trained)).splitlines()][:3] == [97, 311, 331]
-    here = [train_word_tokenizer(texts)[0], train_subword_tokenizer(texts, vocab_size=61)]
+    here = [train_word_tokenizer(texts), train_subword_tokenizer(texts, vocab_size=61)]
     assert [Tokenizer.from_json(line).words for line in trained.pop().splitlines()[3:]] == [each.words for each in here]

@@ -146,7 +146,7 @@ def test_a_very_long_word_is_encoded_in_pieces():
 
 @pytest.fixture
 def words() -> Tokenizer:
-    return train_word_tokenizer(["the cat sat", "the mat"])[0]
+    return train_word_tokenizer(["the cat sat", "the mat"])
 
 
 def test_words_are_written_apart_and_a_new_line_for_the_padding_between_texts(words):
@@ -175,7 +175,7 @@ EVERY_KIND = {
     "characters without an unknown symbol": CharacterTokenizer.train(TEXTS, None),
     "byte pairs": byte_pairs,
     "words of a text": text_words,
-    "words": train_word_tokenizer(TEXTS)[0],
+    "words": train_word_tokenizer(TEXTS),
     "subwords": train_subword_tokenizer(TEXTS, vocab_size=53),
     "words of sentences": SentenceTokenizer.train(TEXTS, TokenizerOptions(min_document_frequency=1)),
     "pieces of sentences": SentenceTokenizer.train(TEXTS, TokenizerOptions("subword", max_size=311)),

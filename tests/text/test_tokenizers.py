@@ -22,7 +22,7 @@ LETTERS = st.sampled_from("abcdéÀΣ'`’_-. \n5½\u0301日")
 
 @pytest.fixture
 def word_tokenizer() -> Tokenizer:
-    return train_word_tokenizer(TEXTS)[0]
+    return train_word_tokenizer(TEXTS)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,8 @@ def test_words_are_in_order_of_document_frequency_and_then_of_the_alphabet(word_
 
 
 def test_max_size_counts_pad_and_unknown():
-    tokenizer, ids = train_word_tokenizer(iter(TEXTS), max_size=5)
+    tokenizer = train_word_tokenizer(iter(TEXTS), max_size=5)
+    ids = tokenizer.encode_batch(TEXTS)
     assert tokenizer.words == [PAD, UNK, "the", "coffee", "good"] == ["[PAD]", "[UNK]", "the", "coffee", "good"]
     assert (tokenizer.kind, tokenizer.vocab_size, tokenizer.unknown_id) == ("word", 5, 1)
     assert [row.tolist() for row in ids] == [tokenizer.encode(text) for text in TEXTS]
@@ -57,7 +58,7 @@ def test_the_vocabulary_is_the_one_that_plain_python_counts(texts, minimum):
     frequency = Counter(word for text in texts for word in set(re.findall(r"\w\w+\b", simplify(text))))
     expected = sorted((w for w, n in frequency.items() if n >= minimum), key=lambda w: (-frequency[w], w))
     if expected:
-        assert train_word_tokenizer(texts, min_document_frequency=minimum)[0].words[2:] == expected
+        assert train_word_tokenizer(texts, min_document_frequency=minimum).words[2:] == expected
     else:
         with pytest.raises(UserError):
             train_word_tokenizer(texts, min_document_frequency=minimum)
@@ -116,13 +117,14 @@ def test_entities_are_read_as_the_characters_they_stand_for(tokenizer):
 @given(text=st.text(st.one_of(LETTERS, st.sampled_from("lowernst"))))
 @settings(deadline=None)
 def test_hugging_face_reads_the_same_ids_from_the_json(text):
-    marked = train_word_tokenizer([*TEXTS, "a/b ... !!! <br>"], punctuation=True)[0]
-    for tokenizer in (train_word_tokenizer(TEXTS)[0], marked, train_subword_tokenizer(TEXTS * 2, vocab_size=59)):
+    marked = train_word_tokenizer([*TEXTS, "a/b ... !!! <br>"], punctuation=True)
+    for tokenizer in (train_word_tokenizer(TEXTS), marked, train_subword_tokenizer(TEXTS * 2, vocab_size=59)):
         assert tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode(text).ids == tokenizer.encode(text)
 
 
 def test_with_punctuation_marks_are_words_and_still_are_after_json():
-    tokenizer, ids = train_word_tokenizer(["5/5!!! a", "no..."], punctuation=True)
+    tokenizer = train_word_tokenizer(["5/5!!! a", "no..."], punctuation=True)
+    ids = tokenizer.encode_batch(["5/5!!! a", "no..."])
     assert sorted(tokenizer.words[2:]) == ["!!!", "...", "/", "5", "a", "no"]
     assert tokenizer.encode("5/5!!! a") == ids[0].tolist()
     assert Tokenizer.from_json(tokenizer.to_json()).tokens("No... 5!!!") == ["no", "...", "5", "!!!"]
@@ -137,7 +139,7 @@ PAIR = ("A cat sat.", "The CAT moved!")
 def test_a_pair_is_two_texts_with_marks(kind):
     texts = ["a cat sat on the mat", "the cat moved"]
     if kind == "word":
-        tokenizer, _ = train_word_tokenizer(texts, pairs=True)
+        tokenizer = train_word_tokenizer(texts, pairs=True)
     else:
         tokenizer = train_subword_tokenizer(texts * 3, vocab_size=53, pairs=True)
     assert tokenizer.reads_pairs
@@ -158,18 +160,19 @@ def test_a_pair_is_two_texts_with_marks(kind):
 
 
 def test_the_marks_of_pairs_count_as_entries_of_the_vocabulary():
-    tokenizer, ids = train_word_tokenizer(["aa bb aa cc", "aa bb"], max_size=6, pairs=True)
+    tokenizer = train_word_tokenizer(["aa bb aa cc", "aa bb"], max_size=6, pairs=True)
+    ids = tokenizer.encode_batch(["aa bb aa cc", "aa bb"])
     assert tokenizer.words[5:] == ["aa"]
     assert ids.ids.tolist() == [5, 1, 5, 1, 5, 1]
 
 
 def test_what_is_no_pair_and_what_is_one_are_refused_in_one_line():
-    pairs, _ = train_word_tokenizer(["aa bb"], pairs=True)
+    pairs = train_word_tokenizer(["aa bb"], pairs=True)
     for text in ("x" * 50, ("aa",), ("aa", "bb", "cc"), ("aa", 1)):
         with pytest.raises(UserError, match="the network reads pairs of texts") as error:
             pairs.encode(text)
         assert "\n" not in str(error.value)
-    singles, _ = train_word_tokenizer(["aa bb"])
+    singles = train_word_tokenizer(["aa bb"])
     assert not singles.reads_pairs
     with pytest.raises(UserError, match=r"the network reads single texts, not \('aa', 'bb'\); give one text"):
         singles.encode(("aa", "bb"))

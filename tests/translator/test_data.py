@@ -14,8 +14,8 @@ from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import END_ID, SentenceTokenizer
+from firstlight.translator.corpus import PairTokenizers
 from firstlight.translator.data import PairBatch, PairData, Pairs
-from firstlight.translator.sentence_pairs import PairTokenizers
 from stand_ins import with_trainer
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)

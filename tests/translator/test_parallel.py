@@ -7,8 +7,9 @@ from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
+from firstlight.translator.corpus import ParallelFiles, find_pairs
+from firstlight.translator.kind import check_pair_path
 from firstlight.translator.options import PairOptions
-from firstlight.translator.parallel import ParallelFiles, check_pair_path, find_pairs
 
 pytestmark = pytest.mark.usefixtures("working_folder")
 

@@ -8,10 +8,9 @@ from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
-from firstlight.translator import sentence_pairs
+from firstlight.translator import corpus
+from firstlight.translator.corpus import EncodedPairs, PairTokenizers, encode_pairs, find_pairs
 from firstlight.translator.options import PairOptions
-from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from split_folders import Rows, cached
 
 EVERY_WORD = TokenizerOptions(min_document_frequency=1)
@@ -156,6 +155,6 @@ def test_whatever_changes_the_encoding_is_encoded_anew_and_nothing_else(write, f
     for number, change in enumerate(changes, start=2):
         encode_folder(folder, **change)
         assert len(cached(folder)) == number, change
-    monkeypatch.setattr(sentence_pairs, "VERSION", 1009)
+    monkeypatch.setattr(corpus, "VERSION", 1009)
     encode_folder(folder)
     assert len(cached(folder)) == len(changes) + 2

@@ -13,10 +13,9 @@ from firstlight.callbacks.token_metrics import LastPosition as LastPosition
 from firstlight.callbacks.token_metrics import Perplexity as Perplexity
 from firstlight.callbacks.token_metrics import TokenAccuracy as TokenAccuracy
 from firstlight.callbacks.training_evaluation import TrainingEvaluation as TrainingEvaluation
-from firstlight.classifier.accuracy import Accuracy as Accuracy
-from firstlight.classifier.confusion_matrix import ConfusionMatrix as ConfusionMatrix
-from firstlight.classifier.review_table import ReviewTable as ReviewTable
-from firstlight.generator.baseline import ReferenceLines as ReferenceLines
+from firstlight.classifier.metrics import Accuracy as Accuracy
+from firstlight.classifier.metrics import ConfusionMatrix as ConfusionMatrix
+from firstlight.classifier.metrics import ReviewTable as ReviewTable
 from firstlight.generator.metrics import BitsPerCharacter as BitsPerCharacter
 from firstlight.generator.text_samples import TextSamples as TextSamples
 from firstlight.translator.translations import Translations as Translations

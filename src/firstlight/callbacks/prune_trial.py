@@ -5,14 +5,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
+from omegaconf import DictConfig
 
 from firstlight.callbacks.checkpoint import is_last_step
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.errors import UserError
 from firstlight.runs.predictions import Predictions, UnreadablePredictions, read_predictions, write_predictions
-from firstlight.runs.trials import MAXIMIZE, MINIMIZE, STUDY_NAME, made, storage_of, trial_folder
+from firstlight.runs.trials import (
+    MAXIMIZE,
+    MINIMIZE,
+    STUDY_FILE,
+    STUDY_NAME,
+    is_chosen,
+    made,
+    number_of_trial,
+    storage_of,
+    trial_folder,
+)
 
 log = logging.getLogger(__name__)
 
@@ -171,3 +184,16 @@ def is_worse(values: Any, best: Any, pruner: Any, *, falls: bool) -> bool:
     )
     study.add_trial(known)
     return bool(pruner.prune(study, new))
+
+
+def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
+    """Return the callback that stops a trial of a search with a pruner; None for every other run."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
+        return None
+    hydra = HydraConfig.get()
+    if hydra.sweeper.get("n_trials") is None or not is_chosen(hydra.sweeper.get("pruner")):
+        return None
+    study = Path(hydra.sweep.dir) / STUDY_FILE
+    by_texts = str(hydra.sweeper.pruner["_target_"]).endswith(".WilcoxonPruner")
+    callback = PruneByTexts if by_texts else PruneTrial
+    return callback(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)

@@ -1,7 +1,7 @@
 """Batches of reviews and their labels."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,30 +9,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.data.arguments import several, takes
-from firstlight.data.batches import (
-    EvaluationBatches,
-    PassLoader,
-    ResumableLoader,
-    Rows,
-    TableLoader,
-    training_batches,
-)
-from firstlight.data.choice_rows import ChoiceRows, by_row, longest
-from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
+from firstlight.data.arguments import takes
+from firstlight.data.batches import EvaluationBatches, PassLoader, ResumableLoader, Rows, training_batches
+from firstlight.data.choice_rows import ChoiceRows, by_row
+from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
 from firstlight.data.row_options import LongTexts, groups_of
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
-from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, fitted
+from firstlight.data.tables import ReviewBatch, TokenTable, fitted
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
 from firstlight.lit.metadata import TRAIN_AGAIN
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
+from firstlight.text.tokenizers import Tokenizer, special_tokens
 
 log = logging.getLogger(__name__)
 
@@ -210,32 +203,6 @@ class ReviewData(TextRows):
         is_training = np.isin(rows, self.rows("train"))
         yield from self.evaluation_loader(rows[~is_training])
         yield from self.evaluation_loader(rows[is_training], self.training_lookup())
-
-    def text_dataloader(self, texts: Sequence[Text]) -> TableLoader:
-        """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
-
-        Each batch is a `ReviewBatch` whose targets are all 0. Texts longer than `context_length` tokens are cut, with a
-        warning, or have several windows with `long_texts="windows"`.
-
-        Args:
-            texts: Any number of texts, or of tuples of two texts for data of pairs, or of a context and the answers for
-                multiple choice. They are normalized and encoded like the training texts.
-
-        Example:
-            >>> data = ReviewData(path="reviews.csv", labels="binary")
-            >>> batch = next(iter(data.text_dataloader(["It broke.", "I love it and use it a lot."])))
-            >>> batch.rows
-            tensor([0, 1])
-        """
-        self.ensure_setup()
-        options, choices = self.options, self.options.choices
-        ids = encode_texts(self.tokenizer, several(texts), choices)
-        if options.long_texts is LongTexts.cut:
-            count_cuts(longest(by_row(ids.lengths, choices)), options.context_length)
-        fits = (options.context_length, options.truncation)
-        table, rows = table_of_texts(ids, self.tokenizer, *fits, self.target_encoding, choices, options.long_texts)
-        batches = EvaluationBatches(np.arange(len(rows.lengths)), options.evaluation_batch_size)
-        return self.signed(TableLoader(rows, batches, look_up=table))
 
     def _count(self) -> NgramTargetEncoding | None:
         """Return the target encoding counted on the training rows. Raises UserError for classes without an order."""

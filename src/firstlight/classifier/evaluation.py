@@ -14,9 +14,8 @@ from torch import Tensor
 from torchmetrics.functional.classification import binary_auroc
 
 from firstlight.callbacks.write_predictions import of_classes, predictions_of
-from firstlight.classifier.accuracy import classification_metrics
-from firstlight.classifier.confusion_matrix import confusion_counts
 from firstlight.classifier.data import ReviewData
+from firstlight.classifier.metrics import classification_metrics, confusion_counts
 from firstlight.classifier.module import logits_of
 from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, STARS

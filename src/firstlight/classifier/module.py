@@ -165,26 +165,6 @@ class Classification(Training):
             loss = loss + self.text_loss_weight * text_loss
         return {"loss": loss, "logits": logits.detach()}
 
-    def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
-        """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
-
-        The classes of a module without metadata, not created by `for_data`, are named "0", "1" and so on.
-
-        Example:
-            >>> import lightning as L
-            >>> from firstlight.data import ReviewData
-            >>> data = ReviewData(path="reviews.csv", labels="binary")
-            >>> module = Classification.for_data(data, dim=8, num_heads=2)
-            >>> loader = data.text_dataloader(["It broke.", "It works."])
-            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
-            >>> first.label in ("negative", "positive")
-            True
-        """
-        batch = review_batch(batch)
-        shares = probabilities(outputs_of_texts(self.network, batch)[0])
-        names = (self.metadata or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
-        return predictions(shares, names)
-
     @staticmethod
     def target_logits(network: nn.Module, batch: ReviewBatch) -> Tensor:
         return network(*batch.inputs)

@@ -19,29 +19,6 @@ from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.tokenizers import UNKNOWN_ID
 
-EXAMPLES = (
-    "I was ready to HATE it, and now I LOVE it. Works every time, looks great, and the price is fair!",
-    "Do not buy this, save your money. It broke after two days and the seller never answered.",
-    "The battery is NOT great, but the rest is good. Not bad for the price.",
-    "An awful toy used to stand in our kitchen; this one is wonderful.",
-)
-PAIRS = (
-    "A dog runs over the grass. ||| An animal moves.",
-    "Two men are asleep. ||| Nobody sleeps.",
-    "A woman reads. ||| She reads a long letter.",
-)
-STORIES = (
-    (
-        "Nora weighs flour and butter. Dark clouds pour down.",
-        *("Nora has a fresh cake and wet shoes.", "Nora has a new song and wet shoes."),
-        *("Nora has a fresh cake and a sunburn.", "Nora has a new song and a sunburn."),
-    ),
-    (
-        "A man sits down at the piano.",
-        *("He plays a waltz.", "He eats the piano.", "He swims to the shore.", "He sells his boat."),
-    ),
-)
-
 
 class ClassifierPanel(Panel):
     """Panel that shows the classes, the attributions and the attention for a review.
@@ -57,9 +34,9 @@ class ClassifierPanel(Panel):
     def examples(self) -> tuple[str, ...]:
         if self.run.choices is not None:
             count = self.run.choices.num_choices  # answers are repeated if there are too few
-            texts = ([context, *(answers * count)[:count]] for context, *answers in STORIES)
+            texts = ([context, *(answers * count)[:count]] for context, *answers in self.texts("choices"))
             return tuple(f" {PAIR_SEPARATOR} ".join(each) for each in texts)
-        return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
+        return self.texts("pairs" if self.run.tokenizer.reads_pairs else "reviews")
 
     def page_data(self) -> dict[str, Any]:
         run = self.run

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.choices import listed, member
-from firstlight.classifier.accuracy import Accuracy
 from firstlight.classifier.data import ReviewData, table_of_texts, target_encoding_of
+from firstlight.classifier.metrics import Accuracy
 from firstlight.classifier.module import Prediction, logits_of, predictions
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.choice_rows import ChoiceRows, by_row, longest

@@ -217,7 +217,7 @@ def searches(runs: Sequence[Run], folder: Path) -> Iterator[Section]:
             if find_spec("optuna") is None:
                 note(f"{place}: the importance of the keys of a search requires Optuna: {install_command('optuna')}")
                 return
-            from firstlight.sweeps.study import importance_section  # imports Optuna
+            from firstlight.lab.reports.importance import importance_section  # imports Optuna
 
             try:
                 section = importance_section(place / STUDY_FILE, place.name)
@@ -344,5 +344,3 @@ def show(found: Sequence[Board]) -> None:
         left = sum(not text.is_pruned(group) for group in board.groups) - GROUPS_ON_TERMINAL
         if left > 0:
             console.print(f"… and {left} more groups in the files")
-        if board.front is not None:
-            console.print(text.front_table(board, board.front).on_terminal())

@@ -1,6 +1,5 @@
 from firstlight.classifier.data import ReviewData as ReviewData
 from firstlight.data.table_data import TableData as TableData
-from firstlight.data.tables import PromptBatch as PromptBatch
 from firstlight.data.tables import ReviewBatch as ReviewBatch
 from firstlight.data.tables import TokenBatch as TokenBatch
 from firstlight.generator.data import CharacterData as CharacterData

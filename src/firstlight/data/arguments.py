@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, Signature
@@ -19,7 +19,6 @@ from firstlight.spelling import in_python, spelled
 from firstlight.text.options import TokenizerOptions
 
 Data = TypeVar("Data")
-Given = TypeVar("Given")  # a text, or a pair of texts
 Tables = tuple[Any, ...]  # one table, or a list for each column
 
 ROWS = (
@@ -142,10 +141,3 @@ def _text(rows: Tables, owner: str) -> str:
 
 def _types(values: Tables) -> str:
     return listed([type(each).__name__ for each in values])
-
-
-def several(texts: Sequence[Given]) -> Sequence[Given]:
-    """Return the texts. Raises TypeError for a single string, since each of its letters would be a text."""
-    if isinstance(texts, str):
-        raise TypeError("text_dataloader requires a list of texts; put the text into a list, as in [text]")
-    return texts

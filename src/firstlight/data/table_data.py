@@ -265,12 +265,6 @@ class RowData(TableData):
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
-    def predict_dataloader(self) -> TableLoader:
-        """Return a loader of the test split in its order, or of the validation split without a test split."""
-        self.ensure_setup()
-        rows = self.rows("test" if self.has_split("test") else "validation")
-        return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
-
     def split_loader(self, split: str) -> TableLoader:
         self.ensure_setup()
         return self.evaluation_loader(self.rows(split), self.training_lookup() if split == "train" else None)

@@ -122,21 +122,6 @@ class NextWindows(TokenBatch):
     """Windows of which each row continues that of the batch before. A network reads them with its state."""
 
 
-class PromptBatch(NamedTuple):
-    """Prompts that a generator continues.
-
-    Attributes:
-        texts: The prompts, as strings.
-
-    Example:
-        >>> from firstlight.data import PromptBatch
-        >>> PromptBatch(["ROMEO.", ""]).texts
-        ['ROMEO.', '']
-    """
-
-    texts: list[str]
-
-
 def gather(flat: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
     """Return the ids of some of many concatenated texts, padded with PAD_ID, and their mask: (rows, longest).
 

@@ -5,14 +5,11 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
 
-from firstlight.callbacks.publish import data_of
-from firstlight.data.cache import save_array
 from firstlight.generator.data import StreamData
 from firstlight.kind.baseline import Fitted, best_of, say_choice
 
@@ -35,11 +32,8 @@ class Split(NamedTuple):
     windowed: NDArray[np.float64]
 
 
-def fit(data: StreamData, metric: str, folder: Path) -> Fitted:
-    """Count the n-grams of all orders in the training split, and choose an order by a validation metric.
-
-    The losses of each token of the chosen order are saved in `folder`.
-    """
+def fit(data: StreamData, metric: str, folder: Path) -> Fitted:  # noqa: ARG001
+    """Count the n-grams of all orders in the training split, and choose an order by a validation metric."""
     stream = data.stream("train")
     if len(stream) > MOST_TOKENS:
         log.warning("Only the first %s of %s training tokens are counted", f"{MOST_TOKENS:,}", f"{len(stream):,}")
@@ -48,13 +42,10 @@ def fit(data: StreamData, metric: str, folder: Path) -> Fitted:
     for order, split in enumerate(_splits(data, training, "validation", HIGHEST_ORDER), start=1):
         tried[order] = _metrics(data, "val", split)
         say_choice("order", order, tried[order])
-        if best_of(tried, metric) == order:
-            _save(split, folder, "validation")
     chosen = best_of(tried, metric)
 
     def test() -> dict[str, float]:
         (split,) = deque(_splits(data, training, "test", chosen), maxlen=1)  # the last order
-        _save(split, folder, "test")
         return _metrics(data, "test", split)
 
     return Fitted(
@@ -81,12 +72,6 @@ def in_window(places: NDArray[np.int64], context_length: int) -> NDArray[np.int6
     return np.where(places == 0, 0, (places - 1) % context_length + 1)
 
 
-def _save(split: Split, folder: Path, name: str) -> None:
-    (folder / "losses").mkdir(exist_ok=True)
-    save_array(folder / "losses" / f"{name}.npy", split.whole.astype(np.float32))
-    save_array(folder / "losses" / f"{name}_windowed.npy", split.windowed.astype(np.float32))
-
-
 def _metrics(data: StreamData, stage: str, split: Split) -> dict[str, float]:
     """Return the loss and metrics of `val` or `test`, named as in training. The first token is not predicted."""
     counts = data.tokenizer.characters_per_token()
@@ -98,54 +83,6 @@ def _metrics(data: StreamData, stage: str, split: Split) -> dict[str, float]:
             bits = float(losses.sum() / counts[split.ids].sum() / math.log(2))
             metrics[f"{stage}/{prefix}bits_per_character"] = bits
     return metrics
-
-
-class ReferenceLines(Callback):
-    """Log the perplexities of n-gram baselines, which have no network, at the start of a training.
-
-    `reference/uniform_perplexity` is the size of the vocabulary. `reference/unigram_perplexity` and
-    `reference/bigram_perplexity` are computed from counts in the training split, and measured on the validation split.
-    It requires a `CharacterData` or a `ReviewTextData`.
-
-    Args:
-        most_tokens: The largest number of tokens of each split that are read.
-
-    Raises:
-        UserError: If the trainer has no data module.
-
-    Example:
-        >>> from pathlib import Path
-        >>> import lightning as L
-        >>> import torch
-        >>> from firstlight.callbacks import ReferenceLines
-        >>> from firstlight.data import CharacterData
-        >>> from firstlight.lit import Generation
-        >>> data = CharacterData(path="novel.txt", context_length=16)
-        >>> module = Generation.for_data(data, dim=8, num_heads=2)
-        >>> logger = L.pytorch.loggers.CSVLogger("counted")
-        >>> trainer = L.Trainer(max_steps=1, callbacks=[ReferenceLines()], logger=logger)
-        >>> trainer.fit(module, datamodule=data)
-        >>> names = (Path(logger.log_dir) / "metrics.csv").read_text().splitlines()[0]
-        >>> "reference/bigram_perplexity" in names
-        True
-    """
-
-    def __init__(self, most_tokens: int = 5_000_000) -> None:
-        self.most_tokens = most_tokens
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or trainer.global_step:  # a resumed run has already logged them
-            return
-        data: Any = data_of(trainer, self)
-        training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))
-        size = data.tokenizer.vocab_size
-        lines = {"reference/uniform_perplexity": float(size)}
-        orders = token_losses(training, validation, size, highest_order=2)
-        for name, losses in zip(("unigram", "bigram"), orders, strict=True):
-            lines[f"reference/{name}_perplexity"] = math.exp(losses.mean())
-        log.info("%s", "  ".join(f"{name} {value:.2f}" for name, value in lines.items()))
-        for logger in trainer.loggers:
-            logger.log_metrics(lines, step=0)
 
 
 def token_losses(

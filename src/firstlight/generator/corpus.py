@@ -6,7 +6,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException
 from itertools import chain, islice, pairwise
@@ -32,7 +32,7 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 
-VERSION = 5  # increase it when the preparation or the encoding changes, so that the cache is not reused
+VERSION = 6  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
@@ -44,8 +44,8 @@ Reader = CharacterTokenizer | BytePairTokenizer
 class Corpus(Encoded):
     """An encoded text: one document for each split, or many documents if each line is one.
 
-    ids: the tokens of every document, split after split; statistics: the number of characters, and for plays the other
-    fields of `TextStatistics`.
+    ids: the tokens of every document, split after split; statistics: the number of characters, and for plays the
+    others of `text_statistics`.
     """
 
     ids: RaggedIds
@@ -113,7 +113,7 @@ def _prepared(source: Source, options: CharacterOptions) -> tuple[Pieces, dict[s
         text = "".join(source.lines())
         if source.kind is not SourceKind.sample:  # a sample consists of plays only
             text = plays.extract_plays(text)
-        return lambda: _passages(text.splitlines(keepends=True)), asdict(text_statistics(text))
+        return lambda: _passages(text.splitlines(keepends=True)), text_statistics(text)
     return lambda: _passages(source.lines()), {}
 
 

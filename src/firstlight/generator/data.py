@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.data.arguments import several, takes
+from firstlight.data.arguments import takes
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
-from firstlight.data.tables import PromptBatch, StreamTable
+from firstlight.data.tables import StreamTable
 from firstlight.data.windows import (
     ContinuedText,
     ContinuedWindows,
@@ -32,7 +32,7 @@ from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.statistics import TextStatistics
+from firstlight.text.statistics import as_texts
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode
 from firstlight.text.tokenizers import PAD_ID, Text
 
@@ -129,27 +129,6 @@ class StreamData(TableData):
             batches = ContinuedWindows(streams, self.stateful_window, options.batch_size)
         return self.training_loader(Windows(), batches)
 
-    def predict_dataloader(self) -> TableLoader:
-        """Return a loader of one empty prompt, for which a generator writes a text from its beginning."""
-        return self.text_dataloader([""])
-
-    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Return a loader of your own prompts in their order, for `Trainer.predict(module, dataloaders=…)`.
-
-        Every batch is a `PromptBatch` of one prompt.
-
-        Args:
-            texts: Any number of prompts.
-
-        Example:
-            >>> from firstlight.data import CharacterData
-            >>> data = CharacterData(path="novel.txt")
-            >>> [batch.texts for batch in data.text_dataloader(["ROMEO.", ""])]
-            [['ROMEO.'], ['']]
-        """
-        prompts: Any = [PromptBatch([text]) for text in several(texts)]
-        return TableLoader(prompts, range(len(prompts)))
-
     def read_as(self, metadata: dict[str, Any]) -> None:
         self.reader = tokenizer_of_json(metadata["tokenizer"])
 
@@ -235,10 +214,8 @@ class CharacterData(StreamData):
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
-        counted = self.corpus.statistics
-        is_of_plays = self.options.preparation is Preparation.plays
-        rows = TextStatistics(**counted).rows() if is_of_plays else {"characters": f"{counted['characters']:,}"}
-        log.info("%s: %s", self.source.where, "; ".join(f"{name}: {value}" for name, value in rows.items()))
+        rows = (f"{name}: {value}" for name, value in as_texts(self.corpus.statistics).items())
+        log.info("%s: %s", self.source.where, "; ".join(rows))
 
     def open(self) -> None:
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""

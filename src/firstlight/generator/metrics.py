@@ -11,6 +11,7 @@ from torch import Tensor
 from firstlight.callbacks.publish import data_if_any, data_of
 from firstlight.callbacks.token_metrics import BITS_PER_NAT, Ratio, TokenMetric
 from firstlight.generator.module import Generation
+from firstlight.text.text_tokenizers import writer_of
 
 
 class BitsPerCharacter(TokenMetric):
@@ -41,7 +42,7 @@ class BitsPerCharacter(TokenMetric):
         super().setup(trainer, pl_module, stage)
         data = data_if_any(trainer)
         if data is None and isinstance(pl_module, Generation) and pl_module.metadata is not None:
-            counts = pl_module.writer().tokenizer.characters_per_token()
+            counts = writer_of(pl_module.tokenizer).characters_per_token()
         else:
             counts = data_of(trainer, self).tokenizer.characters_per_token()
         self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)

@@ -6,17 +6,15 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.data.tables import PromptBatch, TokenBatch, token_batch
+from firstlight.data.tables import TokenBatch, token_batch
 from firstlight.generator.data import StreamData
 from firstlight.generator.lstm import CarriedState
 from firstlight.generator.options import GeneratorConfig
-from firstlight.generator.writing import Writer
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
 from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
-from firstlight.text.text_tokenizers import writer_of
 
 CARRIED = "carried_state"  # the key in a checkpoint
 
@@ -34,8 +32,6 @@ class Generation(Training):
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
         loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
-        writing: The options with which `Trainer.predict` writes: those of `firstlight.load(run).generate`, such as
-            `{"tokens": 200, "temperature": 0.8, "seed": 1}`.
 
     Source: the posts on a Shakespeare generator in Julia (March 2024) and on names in PyTorch (November 2023).
 
@@ -63,10 +59,8 @@ class Generation(Training):
         schedule: ScheduleFactory | None = None,
         *,
         loss: LossFunction | None = None,
-        writing: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(network, optimizer, schedule, loss=loss)
-        self.writing = {} if writing is None else dict(writing)
         self.carried = {is_training: CarriedState() for is_training in (True, False)}
 
     def forward(self, token_ids: Tensor) -> Tensor:
@@ -98,38 +92,9 @@ class Generation(Training):
         is_state = isinstance(state, tuple) and all(isinstance(each, Tensor) for each in state)
         self.carried[True].tensors = state if is_state else None
 
-    def predict_step(self, batch: PromptBatch) -> list[str]:
-        """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
-
-        Raises:
-            ValueError: If the module has no tokenizer because it was not created by `for_data`.
-
-        Example:
-            >>> import lightning as L
-            >>> from firstlight.data import CharacterData
-            >>> data = CharacterData(path="novel.txt", context_length=16)
-            >>> module = Generation.for_data(data, dim=8, num_heads=2, writing={"tokens": 5, "seed": 1})
-            >>> ((text,),) = L.Trainer().predict(module, dataloaders=data.text_dataloader(["It "]))
-            >>> text.startswith("It "), len(text)
-            (True, 8)
-        """
-        writer = self.writer()
-        return [writer.generate(text, **self.writing) for text in batch.texts]
-
     @staticmethod
     def target_logits(network: nn.Module, batch: TokenBatch) -> Tensor:
         return network(batch.token_ids).flatten(0, 1)
-
-    def writer(self) -> Writer:
-        """Return a `Writer` with the network and its tokenizer.
-
-        Raises ValueError if the module has no tokenizer because it was not created by `for_data`.
-        """
-        tokenizer = writer_of(self.tokenizer)
-        assert self.metadata is not None, "it holds the tokenizer"
-        is_of_plays = self.metadata["config"]["data"].get("preparation") == "plays"
-        network: Any = self.network
-        return Writer(network, tokenizer, self.metadata["separator_id"], is_of_plays=is_of_plays)
 
     def measure(self, batch: TokenBatch) -> Measured:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""

@@ -7,7 +7,11 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, ClassVar
+
+from firstlight.files.plain_yaml import read_yaml
 
 MOST_CHARACTERS = 10_000  # characters of a text that a run reads
 Event = dict[str, Any]  # sent to page.js, one on each line
@@ -78,6 +82,10 @@ class Panel(ABC):
 
     def __init__(self, run: Any) -> None:
         self.run = run
+
+    def texts(self, name: str) -> tuple[Any, ...]:
+        """Return a list of `examples.yaml` in the package of this kind."""
+        return tuple(read_yaml(Path(str(files(type(self).__module__.rpartition(".")[0])), "examples.yaml"))[name])
 
     @abstractmethod
     def examples(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.kind.tokens import first_drawable as first_drawable
 from firstlight.lit.checkpoint import METADATA
 from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow
-from firstlight.lit.saved_networks import network_of_checkpoint
+from firstlight.lit.networks import network_of_checkpoint
 from firstlight.runs.folder import RunFolder, history_table
 from firstlight.runs.gather import metrics_of, read_run
 from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, number

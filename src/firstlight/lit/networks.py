@@ -1,19 +1,28 @@
-"""Construction of networks from their options."""
+"""Networks, built from their options, or from a checkpoint that another program may have written."""
 
 import inspect
 import logging
+import sys
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from firstlight.choices import listed
+from firstlight.data.target_encoding import num_features as num_encoding_features
 from firstlight.errors import UserError
+from firstlight.invocation import is_installed, location
+from firstlight.lit.checkpoint import METADATA
+from firstlight.lit.metadata import TRAIN_AGAIN, kind_of, refuse_non_finite, refuse_other_shapes
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
 from firstlight.runs.targets import imported
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 log = logging.getLogger(__name__)
@@ -103,3 +112,132 @@ def plain(options: Any) -> Any:
     if isinstance(options, Enum):
         return options.name
     return [plain(each) for each in options] if isinstance(options, list | tuple) else options
+
+
+REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights, except in networks without blocks
+FEW_LAYERS = 100  # a network with so many is built in a second
+LARGEST_SIZE = 10**7
+LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
+NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
+WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
+
+
+def network_of_checkpoint(
+    content: dict[str, Any], path: Path | str, config_type: type[TransformerConfig], network: nn.Module | None = None
+) -> nn.Module:
+    """Return the network of a checkpoint with its weights. Raises UserError if the weights do not fit.
+
+    content: the result of `open_checkpoint`; path: the file; config_type: the class of the options of the network;
+    network: a network of the user that gets the weights, or None.
+    """
+    weights = {
+        name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
+    }
+    if network is None:
+        network = network_of_metadata(content[METADATA], config_type, Path(path), weights)
+    refuse_other_shapes(network, weights, path)
+    refuse_non_finite(weights, network, path)
+    network.load_state_dict(weights)
+    return network
+
+
+def network_of_metadata(
+    metadata: dict[str, Any], config_type: type[TransformerConfig], path: Path, weights: dict[str, Tensor]
+) -> nn.Module:
+    """Return the network that the metadata of a checkpoint describes, with random weights.
+
+    config_type: the class of the options of the network; path: the checkpoint; weights: the weights that the network
+    will get. Their shapes are compared with those of a network of firstlight before it takes memory. Raises UserError
+    if the metadata does not name a network of firstlight, or the network cannot be built or has other shapes.
+    """
+    kind = kind_of(metadata)
+    described = metadata["config"].get("model")
+    if described is None:
+        raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
+    try:
+        _refuse_other_values(described, config_type, weights)
+        config = config_type(**described)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
+    named = [str(name) for name in (config._target_, config.own_attention) if name is not None]
+    own = [name for name in named if not name.startswith("firstlight.")]
+    for name in own:
+        refuse_foreign(name, path)
+    vocab_size = tokenizer_of_json(metadata["tokenizer"]).vocab_size
+    source = metadata.get("source_tokenizer")
+    source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
+    num_classes = len(metadata.get("class_names", ()))
+    num_features = num_encoding_features(num_classes) if "target_encoding" in metadata else 0
+    sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
+    sizes |= {"num_features": num_features} | {form: bool(metadata.get(form)) for form in ("both_orders", "choices")}
+    if not own:
+        _compare(config, sizes, weights, path)
+    return build_network(config, **sizes)
+
+
+def _refuse_other_values(
+    described: dict[str, Any], config_type: type[TransformerConfig], weights: dict[str, Tensor]
+) -> None:
+    """Raise ValueError or TypeError for options that the config does not check.
+
+    These are sizes with which even a network without memory would take minutes to build, an option that must be true or
+    false and is not, and a number that is true or false.
+    """
+    for name, value in described.items():
+        most = max(len(weights), FEW_LAYERS) if name in REPEATED else LARGEST_SIZE
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
+    for option in fields(config_type):
+        value, is_flag = described.get(option.name, option.default), isinstance(option.default, bool)
+        if isinstance(value, bool) != is_flag:
+            raise TypeError(f"model.{option.name}={str(value)[:40]} must {'' if is_flag else 'not '}be true or false")
+
+
+def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:
+    """Raise UserError unless the network has weights of these shapes and small position tables."""
+    try:
+        with torch.device("meta"):
+            network = build_network(config, **sizes)
+    except UserError:
+        raise
+    except NOT_BUILT as error:
+        raise UserError(f"{path}: the checkpoint's network cannot be built ({' '.join(str(error).split())})") from error
+    refuse_other_shapes(network, weights, path)
+    tables = sum(buffer.nbytes for name, buffer in network.named_buffers() if name not in weights)
+    if tables > LARGEST_TABLES:
+        raise UserError(f"{path}: model.context_length={config.context_length} requires large tables; {TRAIN_AGAIN}")
+
+
+def refuse_foreign(target: str, checkpoint: Path) -> None:
+    """Raise UserError unless the class that a checkpoint names is the user's own. No module is imported.
+
+    Importing a module runs its code, and a checkpoint from elsewhere can name any module. The user's own modules are
+    those of the project in the current folder, and those that the program has already imported and that are not
+    installed packages. A module in the same folder below the current one as the checkpoint may have come with it.
+    """
+    module, _, name = str(target).rpartition(".")
+    if not all(part.isidentifier() for part in (*module.split("."), name)) or module.startswith("__main__"):
+        raise UserError(f"the checkpoint names {target!r}, which is not the name of a class")
+    if find_spec(module.partition(".")[0]) is None:
+        return  # own_class reports that the module does not exist
+    path, here = location(module), Path.cwd().resolve()
+    if path is not None and not is_installed(path := path.resolve()):
+        folder = _unpacked(checkpoint.resolve(), here)
+        came_along = folder is not None and path.is_relative_to(folder)
+        if module in sys.modules or (path.is_relative_to(here) and not came_along):
+            return
+    problem = "which is not in the current folder or is next to the checkpoint, so its code is not run"
+    remedy = "start in the folder of its project, or import its module first"
+    raise UserError(f"the checkpoint names the class {target}, {problem}; {remedy}")
+
+
+def _unpacked(checkpoint: Path, here: Path) -> Path | None:
+    """Return the folder that may have come with a checkpoint: of its run, or the one below `here` that has the run.
+
+    None if the checkpoint is in the current folder itself, as in that of a notebook with its own modules.
+    """
+    folder = checkpoint.parent
+    if folder == here:
+        return None
+    run = folder.parent if folder.name == "checkpoints" else folder
+    return here / run.relative_to(here).parts[0] if run.is_relative_to(here) and run != here else run

@@ -16,10 +16,9 @@ from firstlight.errors import UserError, arguments_of
 from firstlight.lit.checkpoint import METADATA, STAMP, read_checkpoint
 from firstlight.lit.losses import Distillation, LossFunction
 from firstlight.lit.metadata import Checks, check_content, kind_of, metadata_of, refuse_other_readings
-from firstlight.lit.networks import build_network, plain
+from firstlight.lit.networks import build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer, default_optimizer
 from firstlight.lit.running_mean import TrainingLoss
-from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.lit.schedules import ScheduleFactory, default_schedule, total_steps
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -239,10 +238,6 @@ class Training(LightningModule):
     def on_test_start(self) -> None:
         """Raise UserError if the data has a different vocabulary or different classes than this module."""
         refuse_other_readings(self.metadata, self.trainer.test_dataloaders)
-
-    def on_predict_start(self) -> None:
-        """Raise UserError if the data has a different vocabulary or different classes than this module."""
-        refuse_other_readings(self.metadata, self.trainer.predict_dataloaders)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Put the metadata into the checkpoint."""

@@ -11,13 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
-from firstlight.data.batches import (
-    PassLoader,
-    ResumableLoader,
-    RowBatch,
-    Rows,
-    TrainingBatches,
-)
+from firstlight.data.batches import PassLoader, ResumableLoader, RowBatch, Rows, TrainingBatches
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, count_cuts

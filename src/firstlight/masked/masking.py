@@ -22,7 +22,7 @@ def encode_masked(tokenizer: Tokenizer, texts: Iterable[str]) -> RaggedIds:
     Example:
         >>> from firstlight.text import train_word_tokenizer
         >>> from firstlight.masked.masking import encode_masked
-        >>> tokenizer, _ = train_word_tokenizer(["a good film", "Good acting, bad film!"])
+        >>> tokenizer = train_word_tokenizer(["a good film", "Good acting, bad film!"])
         >>> tokenizer.words
         ['[PAD]', '[UNK]', 'film', 'good', 'acting', 'bad']
         >>> encode_masked(tokenizer, ["a good [MASK]!"]).ids
@@ -41,6 +41,7 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return list(chain(tokenizer.encode(first), *([tokenizer.vocab_size, *tokenizer.encode(part)] for part in others)))
 
 
+MASKED, RANDOM = 0.8, 0.1  # shares of the predicted tokens: replaced by [MASK], and by a random token
 KEPT = -1  # instead of an id: the token is unchanged
 FIRST_WORD_ID = len(SPECIAL)  # a random token is not [PAD] or [UNK]
 PLACE, KIND, WORD = 1, 2, 3  # keys of the random numbers for each purpose
@@ -80,10 +81,10 @@ def draw_masks(
         >>> import numpy as np
         >>> from firstlight.masked.options import MaskedReviewOptions
         >>> from firstlight.masked.masking import draw_masks
-        >>> options = MaskedReviewOptions(mask_fraction=0.4, mask_token_share=1.0, random_token_share=0.0)
+        >>> options = MaskedReviewOptions(mask_fraction=0.4)
         >>> places, written = draw_masks(options, 7, np.array([11, 17]), np.array([5, 1]), seed=1, epoch=0)
         >>> places // 5, written
-        (array([0, 0, 1]), array([7, 7, 7]))
+        (array([0, 0, 1]), array([-1,  7,  7]))
     """
     longest = max(int(lengths.max(initial=1)), 1)
     columns = np.arange(longest)
@@ -96,9 +97,9 @@ def draw_masks(
     kinds = uniform(seed, epoch, KIND, *drawn)
     words = FIRST_WORD_ID + uniform(seed, epoch, WORD, *drawn) * (vocab_size - FIRST_WORD_ID)
     written = np.full(len(kinds), KEPT, np.int64)
-    is_random = kinds < options.mask_token_share + options.random_token_share
+    is_random = kinds < MASKED + RANDOM
     written[is_random] = words[is_random].astype(np.int64)
-    written[kinds < options.mask_token_share] = vocab_size
+    written[kinds < MASKED] = vocab_size
     return chosen_rows * longest + chosen_columns, written
 
 

@@ -10,12 +10,6 @@ from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.run import MaskedRun
 from firstlight.text.tokenizers import MASK
 
-EXAMPLES = (
-    f"It {MASK} after a week",
-    f"great quality and {MASK} price",
-    f"The battery died after two {MASK}.",
-    f"I {MASK} it, and my wife {MASK} it too.",
-)
 NUM_WORDS = 8  # for each [MASK]
 MOST_MASKS = 10  # masks with bars
 
@@ -29,7 +23,7 @@ class MaskedPanel(Panel):
     run: MaskedRun
 
     def examples(self) -> tuple[str, ...]:
-        return EXAMPLES
+        return self.texts("reviews")
 
     def page_data(self) -> dict[str, Any]:
         return super().page_data() | {"truncation": self.run.truncation.name}

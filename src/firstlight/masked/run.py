@@ -78,7 +78,7 @@ def fill_in(
         >>> from firstlight.masked.network import MaskedLanguageModel
         >>> from firstlight.masked.options import MaskedConfig
         >>> from firstlight.text import train_word_tokenizer
-        >>> tokenizer, _ = train_word_tokenizer(["it broke after one week", "it works after one year"])
+        >>> tokenizer = train_word_tokenizer(["it broke after one week", "it works after one year"])
         >>> network = MaskedLanguageModel(MaskedConfig(dim=8, num_heads=2), tokenizer.vocab_size)
         >>> (filled,) = fill_in(network.eval(), tokenizer, ["it [MASK] after one [MASK]"], count=3)
         >>> [len(fillings) for fillings in filled.fillings]

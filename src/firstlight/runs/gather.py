@@ -19,7 +19,6 @@ from firstlight.invocation import invocation
 from firstlight.runs.folder import MOMENT, RunFolder, parsed_history
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
 from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run, Value
-from firstlight.runs.trials import MAXIMIZE, MINIMIZE
 from firstlight.spelling import QUOTING
 
 POINTS_PER_CURVE = 200
@@ -108,10 +107,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
     overrides = part("overrides", list) or []
     if not all(isinstance(override, str) and OVERRIDE.match(override) for override in overrides):
         raise UserError(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are key=value or ~key")
-    data, objectives = part("data", dict) or {}, part("objectives", dict) or {}
-    for metric, goal in objectives.items():
-        if goal not in (MINIMIZE, MAXIMIZE):
-            raise UserError(f"metrics.json: the direction of {metric[:40]} is {str(goal)[:40]!r}")
+    data = part("data", dict) or {}
     sizes = part("rows", dict, of=data) or part("tokens", dict, of=data) or {}
     typed = dict(filter(None, map(key_and_value, overrides)))
     numbers: dict[str, Any] = {key: part(key, *types) for key, types in NUMBERS.items()}
@@ -126,7 +122,6 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         fingerprint=part("fingerprint", str, of=data),
         sizes={split: size for split, size in sizes.items() if type(size) is int},
         is_of_classes=isinstance(data.get("classes"), list),
-        objectives=objectives,
         metrics=metrics_of(record),
         tags=[str(tag) for tag in part("tags", list) or ()],
         fit_seconds=part("fit", int, float, of=part("seconds", dict) or {}),
@@ -258,7 +253,7 @@ def thinned(values: Sequence[Any], most: int) -> list[Any]:
 
 
 def read_confusion(path: Path) -> Confusion | None:
-    """Return the table that classifier/confusion_matrix.py wrote; None if it is missing.
+    """Return the table that classifier/metrics.py wrote; None if it is missing.
 
     Raises UserError if it is damaged, and OSError.
     """

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from firstlight.invocation import CHECKOUT
@@ -21,7 +20,6 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import description
 from firstlight.runs.named import find_run, is_searched
 from firstlight.runs.targets import own_sources
-from firstlight.runs.trials import objectives_of
 from firstlight.version import PACKAGE, __version__
 
 LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "datasets", "numpy")
@@ -35,7 +33,6 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
     hydra = HydraConfig.get()
     before = folder.read() if folder.is_run() and config.resume else {}
     fit_before = (before.get("seconds") or {}).get("fit") or 0.0
-    objectives = objectives_of(hydra.sweeper) if hydra.mode is RunMode.MULTIRUN else {}
     return {
         **description(config, hydra.runtime.choices),
         "tags": list(config.tags),
@@ -45,7 +42,6 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "status": "running",
         "reason": None,
         "optimized_mode": config.optimized_mode,
-        **({"objectives": objectives} if objectives else {}),
         "init_from": before.get("init_from") or (config.init_from if before else _source_of(config)),
         **dict.fromkeys(("data", "teacher", "parameters", "steps", "total_steps")),
         "seconds": dict.fromkeys(("start_up", "fit_processor", "test")) | {"fit": fit_before},

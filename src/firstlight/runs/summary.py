@@ -44,9 +44,8 @@ class Run:
     why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
     tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
     validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
-    objectives: those of its search if there are several, with `minimize` or `maximize`. command: the one that repeats
-    it. files: those of its folder to which the page links. note, tags: those of its configuration, or as they
-    were changed after the training.
+    command: the one that repeats it. files: those of its folder to which the page links. note, tags: those of its
+    configuration, or as they were changed after the training.
     """
 
     folder: str
@@ -64,7 +63,6 @@ class Run:
     optimized_metric: str | None = None
     optimized_mode: str | None = None
     host: str | None = None
-    objectives: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None
     steps: int | None = None

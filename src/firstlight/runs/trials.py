@@ -1,14 +1,10 @@
-"""What a search and its trials share: objectives, the Pareto front, and Optuna's parts. Imports nothing heavy."""
+"""What a search and its trials share: objectives, and Optuna's parts. Imports nothing heavy."""
 
 import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
-from math import inf, isnan
-from operator import le, mul
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -17,7 +13,6 @@ from omegaconf import ListConfig
 
 from firstlight.errors import UserError, reason
 from firstlight.runs.folder import lower_is_better
-from firstlight.runs.summary import Run
 
 MEASURES = {  # numbers in every record, besides the metrics, and whether lower values are better
     "parameters": True,
@@ -32,6 +27,9 @@ STUDY_FILE = "study.journal"  # in the folder of the sweep
 STUDY_NAME = "search"
 BEGIN_OF_LINE = b'{"op_code":'
 UNPICKLES = "CmaEsSampler"
+UNREADABLE = (  # what Optuna raises for a damaged file, besides its own errors
+    *(ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
+)
 BASES = {"sampler": "BaseSampler", "pruner": "BasePruner"}
 
 
@@ -151,68 +149,15 @@ def made(part: str, node: Any, **changes: Any) -> Any:
         raise UserError(f"{key}: {target}: {reason(error)}; correct its arguments") from error
 
 
-@dataclass(frozen=True)
-class Front:
-    """The trials of a search with several objectives.
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise UserError where Optuna cannot read the file of a study."""
+    from optuna.exceptions import OptunaError
 
-    objectives: `minimize` or `maximize` by name; best: the trials on the front, sorted by the first objective; others:
-    the other trials that have a value of each objective.
-    """
-
-    objectives: dict[str, str]
-    best: tuple[Run, ...]
-    others: tuple[Run, ...]
-
-    @property
-    def names(self) -> str:
-        return " and ".join(self.objectives)
-
-    @cached_property
-    def is_best(self) -> dict[str, bool]:
-        """Whether each of the trials is on the front, by its folder."""
-        return {run.folder: False for run in self.others} | {run.folder: True for run in self.best}
-
-    @property
-    def size(self) -> int:
-        return len(self.best) + len(self.others)
-
-    def values(self, run: Run) -> list[float]:
-        """Return the values of the objectives of one of the trials."""
-        found = (getattr(run, name) if name in MEASURES else run.metrics.get(name) for name in self.objectives)
-        return [value for value in found if value is not None]
-
-
-def on_front(points: Sequence[Sequence[float]], lower_is_better: Sequence[bool]) -> list[bool]:
-    """Return for each point whether it is on the Pareto front.
-
-    A point is on the front if no other point is at least as good in every objective and better in one.
-
-    points: the values of the objectives of each point; lower_is_better: of each objective.
-
-    >>> on_front([(1, 9), (2, 5), (3, 6)], [True, True])
-    [True, True, False]
-    """
-    signs = [1 if low else -1 for low in lower_is_better]
-    lowered = [tuple(inf if isnan(value) else value for value in map(mul, signs, each)) for each in points]
-    front: list[tuple[float, ...]] = []
-    for point in sorted({*lowered}):  # only an earlier point can be better, and then one of the front is
-        if not any(all(map(le, other, point)) for other in front):
-            front.append(point)
-    return [point in front for point in lowered]
-
-
-def front_of(runs: Sequence[Run]) -> Front | None:
-    """Return the front of the counted runs that have the most frequent objectives; None without such runs."""
-    known = Counter(tuple(run.objectives.items()) for run in runs if run.is_counted and run.objectives)
-    if not known:
-        return None
-    chosen = min(known, key=lambda each: (-known[each], each))
-    front = Front(dict(chosen), (), ())
-    same = [run for run in runs if run.is_counted and tuple(run.objectives.items()) == chosen]
-    measured = [run for run in same if len(front.values(run)) == len(chosen)]
-    falls = [direction == MINIMIZE for direction in front.objectives.values()]
-    is_best = on_front([front.values(run) for run in measured], falls)
-    best = [run for run, is_on in zip(measured, is_best, strict=True) if is_on]
-    best.sort(key=lambda run: front.values(run)[0], reverse=not falls[0])
-    others = [run for run, is_on in zip(measured, is_best, strict=True) if not is_on]
-    return replace(front, best=tuple(best), others=tuple(others)) if measured else None
+    try:
+        yield
+    except (OptunaError, *UNREADABLE) as error:
+        raise UserError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); "
+            f"move the folder of the search, or choose another sweep.name"
+        ) from error

@@ -4,11 +4,8 @@ Imports Optuna, which is an extra.
 """
 
 import json
-import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,26 +13,17 @@ import optuna
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.exceptions import OptunaError
-from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState
 
 from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.lab.reports.tables import Section, Table
-from firstlight.lab.reports.verdicts import LEVEL
 from firstlight.runs import trials
 from firstlight.runs.summary import SEED
 from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
 BEST_FILE = "best.json"
-FEWEST_TRIALS = 20  # for the importance of keys
-SHUFFLES = 99
-UNREADABLE = (  # what Optuna raises for a damaged file
-    *(OptunaError, ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
-)
 
 
 class Space:
@@ -141,7 +129,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.make_sampler, self.path = space, make_sampler, space.folder / trials.STUDY_FILE
         now = settings(space)
-        with readable(self.path):
+        with trials.readable(self.path):
             self.study = optuna.create_study(
                 storage=trials.storage_of(self.path),
                 study_name=trials.STUDY_NAME,
@@ -249,63 +237,3 @@ def settings(space: Space) -> dict[str, str]:
     if len(space.seeds) > 1:
         goals["hydra.sweeper.seeds"] = str([*space.seeds])
     return goals | {key: str(each) for key, each in space.distributions.items()}
-
-
-def importances(study: optuna.Study) -> tuple[dict[str, float], float]:
-    """Return the importance of each key of a search, largest first, and the p-value of the largest.
-
-    PED-ANOVA (Watanabe et al. 2023): how much the values of a key in the best quarter of the finished trials differ
-    from those in all of them, as shares of 1. p: the share of random orders of the results in which some key differs as
-    much.
-    """
-    finished = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    results, draw = [trial.value for trial in finished], random.Random(0)  # noqa: S311  (not for secrets)
-
-    def measured(values: Sequence[float | None]) -> dict[str, float]:
-        shuffled = optuna.create_study(direction=study.direction)
-        for trial, value in zip(finished, values, strict=True):
-            shuffled.add_trial(create_trial(params=trial.params, distributions=trial.distributions, value=value))
-        evaluator = PedAnovaImportanceEvaluator(target_quantile=0.25)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return get_param_importances(shuffled, evaluator=evaluator, normalize=False)
-
-    found = measured(results)
-    others = [max(measured(draw.sample(results, len(results))).values()) for _ in range(SHUFFLES)]
-    p = (1 + sum(other >= max(found.values()) for other in others)) / (SHUFFLES + 1)
-    total = sum(found.values()) or 1.0
-    return {key: value / total for key, value in found.items()}, p
-
-
-def importance_section(path: Path, name: str) -> Section | None:
-    """Return the section of a report on the keys of a search; None for several objectives. Raises UserError."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with readable(path):
-        study = optuna.load_study(study_name=trials.STUDY_NAME, storage=trials.storage_of(path))
-        count = len(study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]))
-        if len(study.directions) > 1:
-            return None
-        if count < FEWEST_TRIALS:
-            few = f"{count} trials are finished, and {FEWEST_TRIALS} are required to show the importance of the keys."
-            return Section(f"Search {name}", [few], [])
-        shares, p = importances(study)
-    first = next(iter(shares))
-    most = f"{first} matters most" if p < LEVEL else f"no key matters clearly; {first} has the largest share"
-    rows = [[key, f"{share:.0%}"] for key, share in shares.items()]
-    return Section(
-        f"Search {name}",
-        [f"In {count} finished trials, {most} (p = {p:.2g} over {SHUFFLES} random orders of the results)."],
-        [Table("Importance of each key (PED-ANOVA)", ("key", "share"), rows)],
-    )
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Raise UserError where Optuna cannot read the file of a study."""
-    try:
-        yield
-    except UNREADABLE as error:
-        raise UserError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); "
-            f"move the folder of the search, or choose another sweep.name"
-        ) from error

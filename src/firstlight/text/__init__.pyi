@@ -4,7 +4,6 @@ from firstlight.text.options import TokenizerOptions as TokenizerOptions
 from firstlight.text.options import VectorOptions as VectorOptions
 from firstlight.text.ragged import RaggedIds as RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer as SentenceTokenizer
-from firstlight.text.statistics import TextStatistics as TextStatistics
 from firstlight.text.statistics import text_statistics as text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer as BytePairTokenizer
 from firstlight.text.text_tokenizers import CharacterTokenizer as CharacterTokenizer

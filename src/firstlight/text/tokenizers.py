@@ -1,13 +1,12 @@
 """Tokenizers of words and of subwords for classifiers, based on the library `tokenizers`."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain
 from typing import Any, Literal, Self
 
-import numpy as np
 from tokenizers import Regex, models, trainers
 from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
@@ -54,7 +53,7 @@ class Tokenizer:
 
     Example:
         >>> from firstlight.text import Tokenizer, train_word_tokenizer
-        >>> tokenizer, _ = train_word_tokenizer(["a good film", "Good acting, bad film!"])
+        >>> tokenizer = train_word_tokenizer(["a good film", "Good acting, bad film!"])
         >>> tokenizer.words
         ['[PAD]', '[UNK]', 'film', 'good', 'acting', 'bad']
         >>> tokenizer.encode("A GOOD book"), tokenizer.tokens("A GOOD book")
@@ -158,8 +157,8 @@ def train_word_tokenizer(
     max_size: int | None = None,
     punctuation: bool = False,
     pairs: bool = False,
-) -> tuple[Tokenizer, RaggedIds]:
-    """Return a tokenizer of the words that occur in the most texts, and the ids of the texts.
+) -> Tokenizer:
+    """Return a tokenizer of the words that occur in the most texts.
 
     The words are simplified (see `simplify`) and have at least two characters. The words of the most texts have the
     lowest ids; ties are in alphabetical order.
@@ -172,35 +171,22 @@ def train_word_tokenizer(
         pairs: whether the tokenizer encodes pairs of texts. `texts` are the single texts of the pairs.
 
     Returns:
-        The tokenizer, and the ids of all texts as `RaggedIds`.
+        The tokenizer.
 
     Raises:
         UserError: if no word remains.
 
     Example:
         >>> from firstlight.text import train_word_tokenizer
-        >>> tokenizer, ids = train_word_tokenizer(["a good film", "Good acting, bad film!"], max_size=4)
+        >>> tokenizer = train_word_tokenizer(["a good film", "Good acting, bad film!"], max_size=4)
+        >>> ids = tokenizer.encode_batch(["a good film", "Good acting, bad film!"])
         >>> tokenizer.words
         ['[PAD]', '[UNK]', 'film', 'good']
         >>> ids[1].tolist()  # good [UNK] [UNK] film
         [3, 1, 1, 2]
     """
-    split = words_and_marks if punctuation else words
-    frequency: Counter[str] = Counter()  # word → number of texts
-    number: defaultdict[str, int] = defaultdict(count().__next__)  # word → 0, 1, … in order of appearance
-
-    def rows() -> Iterator[Iterable[int]]:
-        for text in texts:
-            found = split(text)
-            frequency.update(set(found))
-            yield map(number.__getitem__, found)
-
-    numbers = RaggedIds.from_rows(rows())
-    tokenizer = word_tokenizer(frequency, min_document_frequency, max_size, punctuation=punctuation, pairs=pairs)
-    special = len(special_tokens(pairs=pairs))
-    id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
-    id_of[[number[word] for word in tokenizer.words[special:]]] = np.arange(special, tokenizer.vocab_size)
-    return tokenizer, RaggedIds(id_of[numbers.ids], numbers.offsets)
+    frequency = document_frequency(texts, punctuation=punctuation)
+    return word_tokenizer(frequency, min_document_frequency, max_size, punctuation=punctuation, pairs=pairs)
 
 
 def document_frequency(texts: Iterable[str], *, punctuation: bool = False) -> Counter[str]:

@@ -42,7 +42,8 @@ def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequ
 
     Example:
         >>> from firstlight.text import cooccurrence, train_word_tokenizer
-        >>> tokenizer, ids = train_word_tokenizer(["the cat sat on the mat"])
+        >>> tokenizer = train_word_tokenizer(["the cat sat on the mat"])
+        >>> ids = tokenizer.encode_batch(["the cat sat on the mat"])
         >>> counts = cooccurrence(ids, tokenizer.vocab_size)
         >>> row = counts.toarray()[tokenizer.words.index("the")].astype(int)
         >>> dict(zip(tokenizer.words, row.tolist()))
@@ -85,7 +86,8 @@ def principal_components(
 
     Example:
         >>> from firstlight.text import cooccurrence, principal_components, train_word_tokenizer
-        >>> tokenizer, ids = train_word_tokenizer(["the cat sat on the mat"])
+        >>> tokenizer = train_word_tokenizer(["the cat sat on the mat"])
+        >>> ids = tokenizer.encode_batch(["the cat sat on the mat"])
         >>> principal_components(cooccurrence(ids, tokenizer.vocab_size), dim=2).shape
         (7, 2)
     """

@@ -5,12 +5,10 @@ import logging
 import math
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from hydra.utils import get_object, instantiate
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.accelerators import CUDAAccelerator
@@ -23,22 +21,17 @@ from torchmetrics import Metric, MetricCollection
 
 from firstlight.callbacks.checkpoint import FinalValidation
 from firstlight.callbacks.evaluation import TorchMetric
-from firstlight.callbacks.prune_trial import PruneByTexts, PruneTrial
+from firstlight.callbacks.prune_trial import pruning_of_trial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
-from firstlight.config.schema import DistillationOptions
 from firstlight.data.batches import batches_per_epoch, steps_per_epoch
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.kind.kind import Kind
-from firstlight.kind.load import load
-from firstlight.kind.registry import KINDS, kind_of_config
-from firstlight.kind.run import Run
-from firstlight.kind.teachers import check_teacher, fingerprint_of
+from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint import AtomicCheckpointIO
 from firstlight.lit.lightning_internals import NoProfiler, call_overridden_hooks_only
-from firstlight.lit.losses import Distillation, NetworkTeacher
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
@@ -47,9 +40,8 @@ from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
-from firstlight.runs.named import find_runs
 from firstlight.runs.targets import import_targets
-from firstlight.runs.trials import STUDY_FILE, is_chosen, number_of_trial
+from firstlight.training.teachers import refuse_other_teacher, set_teacher
 from firstlight.training.word_vectors import set_vectors
 
 log = logging.getLogger(__name__)
@@ -76,8 +68,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
 
     Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
-    kind, values = kind_of_config(config), plain(config)
-    data = prepared_data(config)
+    kind, data = kind_of_config(config), prepared_data(config)
     if resumed_metadata is not None:
         refuse_other_data(data, resumed_metadata["data_fingerprint"])
     network = new_network(config, data, is_resumed=resumed_metadata is not None)
@@ -87,7 +78,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     teacher = set_teacher(config, kind, module, data)
     if resumed_metadata is not None:
         refuse_other_teacher(teacher, resumed_metadata.get("teacher"))
-    epochs = number_of_epochs(config, data)
+    epochs, values = number_of_epochs(config, data), plain(config)
     metadata = {**metadata_of(data, kind.name, values), "task": task, "max_epochs": epochs}
     if teacher is not None:
         metadata["teacher"] = teacher
@@ -176,50 +167,6 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
     return {}
 
 
-def set_teacher(config: DictConfig, kind: Kind, module: LightningModule, data: TableData) -> dict[str, Any] | None:
-    """Give a module the teacher of its configuration. Return what record and checkpoint say about it, or None.
-
-    Raises UserError for a teacher that does not fit.
-    """
-    if not config.teacher:
-        return None
-    if not isinstance(module, Training) or type(module).target_logits is Training.target_logits:
-        raise UserError(
-            f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
-        )
-    options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
-    runs = _teachers(config, kind)
-    for run in runs:
-        check_teacher(run, data)
-    teacher = NetworkTeacher([run.network for run in runs], module.target_logits)
-    module.distillation = Distillation(teacher, options.weight, options.temperature)
-    names, paths = list(config.teacher), [str(run.path) for run in runs]
-    return {"names": names, "runs": paths, "fingerprint": fingerprint_of(runs)}
-
-
-def _teachers(config: DictConfig, kind: Kind) -> list[Run]:
-    """Return the runs that a configuration names as teachers. Raises UserError for a run of another kind."""
-    runs = []
-    for name in config.teacher:
-        for folder in find_runs(name, Path(config.paths.log_dir)):
-            run = load(folder.path)
-            if run.kind != kind.name:
-                noun = KINDS[run.kind].noun
-                raise UserError(
-                    f"teacher={name}: {run.path} is a {noun}, but this task trains a {kind.noun}; name another run"
-                )
-            runs.append(run)
-    return runs
-
-
-def refuse_other_teacher(now: dict[str, Any] | None, then: dict[str, Any] | None) -> None:
-    """Raise UserError if a run resumes with another teacher. now, then: what `set_teacher` returned."""
-    if (now or {}).get("fingerprint") != (then or {}).get("fingerprint"):
-        names = [",".join((each or {}).get("names", [])) or "null" for each in (now, then)]
-        problem = f"is not the teacher {names[1]} that the resumed run learned from, or it has changed"
-        raise UserError(f"teacher={names[0]} {problem}; name or restore that one, or start a new run")
-
-
 def build_callbacks(config: DictConfig, kind: Kind) -> list[Callback]:
     """Return the callbacks that config.callbacks names, those of every run, and the metrics that compare runs."""
     chosen = [_built(name, node) for name, node in (config.callbacks or {}).items() if node]
@@ -237,19 +184,6 @@ def _built(name: str, node: DictConfig) -> Callback:
     """Return the callback that a node of config.callbacks names. A metric of torchmetrics is logged by its key."""
     built = instantiate(node)
     return TorchMetric(built, name) if isinstance(built, Metric | MetricCollection) else built
-
-
-def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
-    """Return the callback that stops a trial of a search with a pruner; None for every other run."""
-    if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
-        return None
-    hydra = HydraConfig.get()
-    if hydra.sweeper.get("n_trials") is None or not is_chosen(hydra.sweeper.get("pruner")):
-        return None
-    study = Path(hydra.sweep.dir) / STUDY_FILE
-    by_texts = str(hydra.sweeper.pruner["_target_"]).endswith(".WilcoxonPruner")
-    callback = PruneByTexts if by_texts else PruneTrial
-    return callback(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:

@@ -60,6 +60,7 @@ def show_start(
     meaning = data["labels"] if config.data.get("class_names") else classes  # names could be given in another order
     state = "new" if first_step is None else f"resumed at step {first_step}"
     threads = record["threads"]
+    notes = [*more_epochs(config, trainer), *few_rows(data)]
     expected = expected_loss(len(data.get("classes", ())), data["vocab_size"])
     lines = {
         "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
@@ -69,7 +70,7 @@ def show_start(
         "loss": f"expected at initialization: {expected:.3f}" if kind.cross_entropy else "",
         "device": f"{device_of(trainer)}  {threads} thread{'' if threads == 1 else 's'}",
         "run": f"{state}  {as_typed(folder.path)}",
-        "note": "; ".join([*more_epochs(config, trainer), *few_rows(data)]),
+        "note": "; ".join(notes),
     }
     console = terminal()
     for label, text in lines.items():

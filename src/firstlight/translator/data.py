@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from firstlight.data.arguments import several, takes
-from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader
+from firstlight.data.arguments import takes
+from firstlight.data.batches import LengthBatches, PassLoader, ResumableLoader
 from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
@@ -21,10 +21,9 @@ from firstlight.data.tables import IGNORED, count_cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
-from firstlight.text.tokenizers import PAD_ID, Text
+from firstlight.text.tokenizers import Text
+from firstlight.translator.corpus import EncodedPairs, PairTokenizers, encode_pairs, find_pairs, tokenizers_of
 from firstlight.translator.options import PairOptions
-from firstlight.translator.parallel import find_pairs
-from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
 
 log = logging.getLogger(__name__)
 
@@ -255,30 +254,6 @@ class PairData(RowData):
             self._refuse_too_long("train", rows)
         batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
         return self.training_loader(self.lookup(), batches)
-
-    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Return a loader of your own sentences in their order, for `Trainer.predict(module, dataloaders=…)`.
-
-        Each batch is a `PairBatch` whose target sentences are empty. Sentences longer than `context_length` tokens are
-        cut, with a warning.
-
-        Args:
-            texts: Any number of sentences of the source language.
-
-        Example:
-            >>> data = PairData(path="pairs.csv")
-            >>> batch = next(iter(data.text_dataloader(["The dog sleeps.", "The dog sees the cat."])))
-            >>> batch.rows
-            tensor([0, 1])
-        """
-        self.ensure_setup()
-        ids = self.source_tokenizer.encode_batch(several(texts))
-        count_cuts(ids.lengths, self.options.context_length)
-        ids = ids.cut(self.options.context_length)
-        nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
-        batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
-        table = PairTable(ids, nothing, self.options.context_length)
-        return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=table))
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         target = metadata["tokenizer"]

@@ -1,13 +1,14 @@
 """The kind `translator`: encoder-decoder networks that read a sentence and write another one."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight.data.sources import HUB_ID, check_path, is_text_pair
 from firstlight.errors import UserError
 from firstlight.kind.kind import DataNode, Kind, ModelNode
 from firstlight.translator.options import EncoderDecoderConfig, PairOptions
-from firstlight.translator.parallel import check_pair_path
 
 
 @dataclass
@@ -24,6 +25,23 @@ class PairDataNode(DataNode, PairOptions):
             raise UserError(
                 "model.share_embeddings=true requires data.shared_vocabulary=true; set both to true or both to false"
             )
+
+
+def check_pair_path(options: PairOptions) -> None:
+    """Raise UserError if a path is not a possible source, before anything heavy is imported."""
+    endings = (options.source_column, options.target_column)
+    if options.path is None or is_text_pair(Path(options.path), endings):
+        return
+    for ending in endings:
+        stem = options.path.removesuffix(f".{ending}")
+        if stem != options.path and is_text_pair(Path(stem), endings):
+            raise UserError(f"data.path={options.path} is one of two files; name the common part, {stem}")
+    if not Path(options.path).exists() and not HUB_ID.fullmatch(options.path):
+        raise UserError(
+            f"data.path={options.path}: the file or folder does not exist, nor do {options.path}."
+            f"{options.source_column} and {options.path}.{options.target_column}"
+        )
+    check_path(options.path, options.source)
 
 
 @dataclass

@@ -7,14 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.tables import IGNORED
-from firstlight.decoding.beam import Search, translate
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
 from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
 from firstlight.networks.config import check_share
-from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 from firstlight.translator.data import PairBatch, PairData
 from firstlight.translator.options import EncoderDecoderConfig
 
@@ -36,9 +34,6 @@ class Translation(Training):
         loss: A function that the training minimizes in place of the cross entropy, as in `Training`.
         label_smoothing: The share of every target that is spread evenly over the vocabulary (Szegedy et al. 2016), at
             least 0 and below 1.
-        beam_size: The number of beams of `Trainer.predict`. 1 is greedy search.
-        length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
-            translations.
 
     Raises:
         ValueError: If `label_smoothing` is out of range.
@@ -73,13 +68,10 @@ class Translation(Training):
         *,
         loss: LossFunction | None = None,
         label_smoothing: float = 0.0,
-        beam_size: int = 4,
-        length_penalty: float = 1.0,
     ) -> None:
         check_share("label_smoothing", label_smoothing)
         super().__init__(network, optimizer, schedule, loss=loss)
         self.label_smoothing = label_smoothing
-        self.beam_size, self.length_penalty = beam_size, length_penalty
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Return the logits of a `PairBatch`, (batch, target length, vocab_size)."""
@@ -102,30 +94,6 @@ class Translation(Training):
         if self.distillation is not None:
             loss = self.distilled(loss, logits[batch.target_mask], batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
-
-    def predict_step(self, batch: PairBatch) -> list[str]:
-        """Return the translation of each sentence of a batch, as `firstlight.load(run).translate` does.
-
-        Raises:
-            ValueError: If the module has no tokenizer because it was not created by `for_data`.
-
-        Example:
-            >>> import lightning as L
-            >>> from firstlight.data import PairData
-            >>> data = PairData(path="pairs.csv")
-            >>> module = Translation.for_data(data, dim=8, num_heads=2, beam_size=1)
-            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=data.text_dataloader(["A dog.", ""]))
-            >>> type(first), second
-            (<class 'str'>, '')
-        """
-        search = Search(BEGIN_ID, END_ID, self.beam_size, self.length_penalty, tuple(self.tokenizer.unwritten))
-        texts = [""] * len(batch.source_ids)  # the translation of an empty sentence is empty
-        rows = batch.source_mask.any(dim=1).nonzero().flatten()
-        if len(rows):
-            found = translate(self.network, batch.source_ids[rows], batch.source_mask[rows], search)
-            for row, translations in zip(rows.tolist(), found, strict=True):
-                texts[row] = self.tokenizer.decode(translations[0].token_ids)
-        return texts
 
     @staticmethod
     def target_logits(network: nn.Module, batch: PairBatch) -> Tensor:

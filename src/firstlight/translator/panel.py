@@ -9,12 +9,6 @@ from firstlight.kind.panel import Inputs, Panel, beginning_of
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.run import TranslatorRun
 
-ENGLISH = (
-    "There is a lamp in the garden.",
-    "The new house is more famous than the old one.",
-    "She slept four minutes ago.",
-    "Two young men are playing in the park.",
-)
 WIDEST_BEAM = 10
 
 
@@ -27,7 +21,8 @@ class TranslatorPanel(Panel):
     run: TranslatorRun
 
     def examples(self) -> tuple[str, ...]:
-        return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
+        is_english = str(self.run.config["data"].get("source_column")).startswith("en")
+        return self.texts("english") if is_english else ()
 
     def page_data(self) -> dict[str, Any]:
         return {"tokenizers": [json.loads(each.to_json()) for each in self.run.tokenizers]}

@@ -22,9 +22,9 @@ from firstlight.terminal_text import write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, END_ID, SentenceTokenizer
+from firstlight.translator.corpus import PairTokenizers
 from firstlight.translator.data import PairData
 from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.sentence_pairs import PairTokenizers
 from firstlight.translator.translations import score
 
 SENTENCES_AT_ONCE = 64

@@ -17,7 +17,7 @@ from firstlight.kind.tokens import drawn_words
 from firstlight.lab.explore.catalog import form_of
 from firstlight.text.normalize import words
 from firstlight.text.options import EigenMethod
-from firstlight.text.statistics import text_statistics
+from firstlight.text.statistics import as_texts, text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
@@ -78,8 +78,8 @@ def labels(subject: Subject) -> Drawn:
 def statistics(subject: Subject) -> Drawn:
     """Return the table of the statistics of the complete text, which is read from the source again."""
     data = subject.data
-    found = text_statistics(data.complete_text())
-    return Drawn(plot_table(found.rows(), title=f"Statistics of {Path(data.source.where).name}"))
+    rows = as_texts(text_statistics(data.complete_text()))
+    return Drawn(plot_table(rows, title=f"Statistics of {Path(data.source.where).name}"))
 
 
 def passages(subject: Subject) -> Drawn:

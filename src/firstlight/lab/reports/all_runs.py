@@ -37,7 +37,7 @@ FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed", "data.fo
 SPLIT = (  # what decides which texts are validated
     *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
     *FOLDS,
-    *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
+    "data.mask_fraction",
 )
 MOST_SETTINGS = 2_000
 MOST_BYTES = 2**24  # of the file of texts

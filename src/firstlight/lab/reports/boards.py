@@ -10,7 +10,6 @@ from statistics import fmean, stdev
 
 from firstlight.lab.reports.verdicts import Verdict
 from firstlight.runs.summary import KEYS, SEED, Run, Value, brief, shown
-from firstlight.runs.trials import Front, front_of
 
 Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
 
@@ -67,8 +66,7 @@ class Board:
     order: the ranking metric, other validation metrics, test metrics.
 
     finding: the result in a sentence. reference: the place of the group with which the others are compared. verdicts:
-    one for each group; None for the reference and for groups that are not compared. front: the Pareto front of a search
-    with several objectives.
+    one for each group; None for the reference and for groups that are not compared.
     """
 
     task: str
@@ -83,7 +81,6 @@ class Board:
     finding: str = ""
     reference: int | None = None
     verdicts: tuple[Verdict | None, ...] = ()
-    front: Front | None = None
 
     @property
     def name(self) -> str:
@@ -232,7 +229,6 @@ def board_of(
         tuple(swept),
         ranked,
         metrics=tuple(sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))),
-        front=front_of(runs),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from firstlight.choices import listed
 from firstlight.lab.reports.boards import Board, Group, board_of, last_part, short_name
-from firstlight.lab.reports.text import amount, spread_text
+from firstlight.lab.reports.text import spread_text
 from firstlight.lab.reports.verdicts import (
     DRAWS,
     Comparison,
@@ -19,7 +19,6 @@ from firstlight.lab.reports.verdicts import (
     verdicts,
 )
 from firstlight.runs.summary import SEED, Run, Value, shown
-from firstlight.runs.trials import Front
 
 WORK = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOP"}
 UNEQUAL = 1.1  # times the work of the other side, from which a comparison says so
@@ -96,7 +95,7 @@ def effects_of(board: Board, load: Load) -> tuple[list[Effect], list[tuple[Group
     """
     counted = [group for group in board.groups if group.counted]
     trained = [group for group in counted if not _is_baseline(group)]
-    if not trained or board.front is not None:
+    if not trained:
         return [], []
     baselines = [group for group in counted if _is_baseline(group)]
     best = _best_trained(board)
@@ -115,10 +114,6 @@ def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Gro
     counted = [group for group in board.groups if group.counted]
     if not counted or board.metric is None:
         return ""
-    if board.front is not None:
-        ends = (board.front.best[0], board.front.best[-1])
-        first, last = (" and ".join(map(amount, board.front.values(run))) for run in ends)
-        return f"{board.name}: {front_sentence(board.front)}" + (f", from {first} to {last}." if first != last else ".")
     best = _best_trained(board)
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
@@ -131,12 +126,6 @@ def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Gro
         return _alone(best, board, is_only=len(counted) == 1)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
     return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
-
-
-def front_sentence(front: Front) -> str:
-    """Return the result of a search with several objectives, such as `3 of 9 trials are on the Pareto front of …`."""
-    verb = "trial is" if len(front.best) == 1 else "trials are"
-    return f"{len(front.best)} of {front.size} {verb} on the Pareto front of {front.names}"
 
 
 def _reference(groups: Sequence[Group]) -> int:

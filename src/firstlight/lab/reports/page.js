@@ -276,7 +276,6 @@ function redraw() {
     runs.length < all.length
       ? `The plots show the best ${runs.length} of the ${all.length} filtered runs.`
       : `The plots show all ${all.length} ${all.length < board.runs.length ? `filtered runs of ${board.runs.length}` : "runs"}.`;
-  drawFront();
   drawMeans();
   drawCurves(runs, colours);
   drawParallel(counted(runs));
@@ -373,34 +372,6 @@ function drawMeans() {
   };
   const left = board.groups.length > groups.length ? `, the best ${groups.length} groups` : "";
   plot("means", [trace], layout(`${board.metric} over seeds${left}`, plain(better(board.metric)), "", more), "");
-}
-
-function drawFront() {
-  // Draws the first two objectives of a search with several, with a step line through the trials on the front.
-  const front = board.front;
-  showSection("front", front !== null);
-  if (front === null) return;
-  const [first, second] = front.objectives;
-  const better = (each) => plain(`${each.name} (${each.direction === "minimize" ? "lower" : "higher"} is better)`);
-  const points = (runs, name, more) => ({
-    mode: "markers",
-    x: runs.map((run) => run.values[1]),
-    y: runs.map((run) => run.values[0]),
-    name,
-    text: runs.map((run) => plain(run.label)),
-    hovertemplate: `%{text}<br>%{y:.5g} at %{x:,.6~g}<extra></extra>`,
-    ...more,
-  });
-  const inOrderOfSecond = [...front.on].sort((a, b) => a.values[1] - b.values[1]);
-  // With a second objective to minimize, a trial is the best one up to the next larger value, otherwise from the last one.
-  const line = { mode: "lines+markers", line: { color: colourOf("accent"), shape: second.direction === "minimize" ? "hv" : "vh", width: 1.8 }, marker: { color: colourOf("accent"), size: 10 } };
-  const traces = [points(front.others, "other trials", { marker: { color: colourOf("soft"), size: 7, opacity: 0.6 } }), points(inOrderOfSecond, "Pareto front", front.objectives.length === 2 ? line : { marker: line.marker })];
-  const values = front.on.concat(front.others).map((run) => run.values[1]);
-  const isWide = Math.min(...values) > 0 && Math.max(...values) > 10 * Math.min(...values);
-  const more = { ...withLegend(traces.map((each) => each.name)), xaxis: isWide ? { type: "log" } : {} };
-  plot("front", traces, layout(`${first.name} against ${second.name}`, better(second), better(first), more), "");
-  byId("front-note").textContent = `${some(front.on.length, "trial")} of ${front.size}: no other trial is at least as good in ${front.objectives.map((each) => each.name).join(" and ")}, and better in one of them.`;
-  byId("front-table").replaceChildren(plainTable(front.header, front.rows, () => board.isSample));
 }
 
 function drawCurves(runs, colours) {

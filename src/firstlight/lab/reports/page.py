@@ -16,10 +16,9 @@ from typing import Any
 from firstlight.lab.frame import framed, packaged
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.lab.reports.text import Cell, data_of, direction, front_table, headers, rows_of
+from firstlight.lab.reports.text import Cell, data_of, direction, headers, rows_of
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
-from firstlight.runs.trials import Front
 
 POLICY = "script-src 'unsafe-inline' 'unsafe-eval' data:; font-src data:; form-action 'none'"
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
@@ -108,29 +107,11 @@ def _board(board: Board, most: int, load: SavedPredictions) -> dict[str, Any]:
         "swept": board.swept,
         "metrics": board.metrics,
         "headers": headers(board),
-        "front": None if board.front is None else _front(board, board.front),
         "groups": [_group(group, row, board) for group, row in zip(board.groups, rows_of(board), strict=True)],
         "runs": [
             _run(run, board, ranks, place, group_of[id(run)], most, load)
             for place, run in enumerate(board.runs, start=1)
         ],
-    }
-
-
-def _front(board: Board, front: Front) -> dict[str, Any]:
-    """Return the trials of a search with several objectives. on: those on the Pareto front."""
-    table = front_table(board, front)
-    on, others = (
-        [{"label": label_of(run, board), "values": [*map(finite, front.values(run))]} for run in runs]
-        for runs in (front.best, front.others)
-    )
-    return {
-        "objectives": [{"name": name, "direction": direction} for name, direction in front.objectives.items()],
-        "size": front.size,
-        "header": table.headers,
-        "rows": table.rows,
-        "on": on,
-        "others": others,
     }
 
 

@@ -4,7 +4,6 @@ Also whether one setting is better than another, and the command that trains the
 """
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,7 @@ from typing import TYPE_CHECKING
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.invocation import invocation
-from firstlight.lab.reports.all_runs import (
-    Configuration,
-    SavedPredictions,
-    at,
-    direction_of,
-    read_small,
-    with_settings,
-)
+from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, at, direction_of, read_small, with_settings
 from firstlight.lab.reports.boards import Board, Direction, board_of, common_metric, notes_of, spread_of
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.tables import Section, Table
@@ -51,7 +43,6 @@ A, B = "A", "B"  # the names of the two runs
 CHANGE = f"{B} − {A}"
 PAGE = "compare.html"
 HERE = Path()
-MOST_MISTAKES = 8
 FEWEST_SEEDS = 3  # that are proposed where there is only one
 LOOKS = 2  # at the seeds of two settings: before and after the seeds that were proposed
 
@@ -196,13 +187,11 @@ def pair(
     if one is None or two is None or one.key != two.key:
         sentences.append("No prediction is compared: the runs have not saved those of the same texts and tokens.")
     elif one.is_of_classes:
-        sides = (one, two)
-        sentences.append(_changed_classes(sides, classes))
-        of_class = ("class", "texts", A, B, CHANGE, f"{B} is")
-        tables += [
-            Table("Right predictions of each true class", of_class, _classes(sides, classes)),
-            Table("Mistakes that changed most", ("true", "predicted", A, B, CHANGE), _mistakes(sides, classes)),
-        ]
+        assert one.predicted is not None and two.predicted is not None
+        changed = int((one.predicted != two.predicted).sum())
+        sentences.append(f"{changed:,} of {len(one.rows):,} predictions changed.")
+        header = ("class", "texts", A, B, CHANGE, f"{B} is")
+        tables.append(Table("Right predictions of each true class", header, _classes((one, two), classes)))
     else:
         sentences.append(_changed_tokens((one, two)))
     return Section("Comparison of two runs", sentences, [table for table in tables if table.rows])
@@ -216,41 +205,24 @@ def _apart(runs: Runs) -> list[str]:
 
 
 def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:
-    """Return which run is better by the metric, whether the texts show it, and a metric that points the other way."""
-    first, second = runs
-    if metric not in first.metrics or metric not in second.metrics:
+    """Return which run is better by the metric, and whether the texts show it."""
+    if not all(metric in run.metrics for run in runs):
         return []
-    value = second.metrics[metric] - first.metrics[metric]
-    named = _values(runs, metric)
-    if value == 0:
-        return [f"{A} and {B} have the same {metric}, {named}."]
-    is_better = _is_better(runs, metric, falls)
-    word = "better" if is_better else "worse"
-    common = sorted(name for name in first.metrics.keys() & second.metrics.keys() if name.startswith("val/"))
-    opposite = [name for name in common if _is_better(runs, name, falls) == (not is_better)]
-    but = f", but {opposite[0]} points the other way, {_values(runs, opposite[0])}" if opposite else ""
-    difference = over_texts(by_unit([second]), by_unit([first]), metric, load)
+    first, second = (run.metrics[metric] for run in runs)
+    if first == second:
+        return [f"{A} and {B} have the same {metric}, {number(first)}."]
+    which = f"{B} is {'better' if (second < first) == falls(metric) else 'worse'} than {A}"
+    values = f"{metric} is {number(second)} against {number(first)}"
+    difference = over_texts(by_unit(runs[1:]), by_unit(runs[:1]), metric, load)
     if difference is None:
-        return [
-            f"{B} is {word} than {A}: {metric} is {named}{but}. Whether the texts show a difference cannot be tested."
-        ]
-    size = difference_text(value, difference.estimate.half_width, metric)
-    p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.2g}"
-    which = f"{B} is {word} than {A}" if difference.p < LEVEL else f"It is undecided whether {B} is {word} than {A},"
+        return [f"{which}: {values}. Whether the texts show a difference cannot be tested."]
+    if difference.p >= LEVEL:
+        which = f"It is undecided whether {which},"
+    size = difference_text(second - first, difference.estimate.half_width, metric)
     return [
-        f"{which} by {size}: {metric} is {named} ({p} over the texts of this split){but}.",
+        f"{which} by {size}: {values} (p = {difference.p:.2g} over the texts of this split).",
         "Two runs cannot tell settings from seeds: train several seeds of each and compare the groups.",
     ]
-
-
-def _is_better(runs: Runs, metric: str, falls: Direction) -> bool | None:
-    """Return whether the second run is better by a metric; None if both are equal."""
-    one, two = (run.metrics[metric] for run in runs)
-    return None if one == two else (two < one) == falls(metric)
-
-
-def _values(runs: Runs, metric: str) -> str:
-    return f"{number(runs[1].metrics[metric])} against {number(runs[0].metrics[metric])}"
 
 
 def _settings(runs: Runs, settings: Sequence[Mapping[str, Value]]) -> list[list[str]]:
@@ -280,29 +252,6 @@ def _change(one: float | None, two: float | None) -> str:
     return f"{'+' if two > one else '−'}{number(abs(two - one))}"
 
 
-def _named(classes: Sequence[str], place: int) -> str:
-    return classes[place] if place < len(classes) else str(place)
-
-
-def _signed(text: str) -> str:
-    return text.replace("-", "−")
-
-
-def _changed_classes(sides: "Sides", classes: Sequence[str]) -> str:
-    """Return how many predictions changed, and which class gains and which one loses most, in texts."""
-    one, two = sides
-    assert one.targets is not None and one.predicted is not None
-    changed = int((one.predicted != two.predicted).sum())
-    gains = {place: int((two.correct - one.correct)[one.targets == place].sum()) for place in set(one.targets.tolist())}
-    best, worst = max(gains, key=lambda place: gains[place]), min(gains, key=lambda place: gains[place])
-    parts = [f"{changed:,} of {len(one.rows):,} predictions changed."]
-    if gains[best] > 0:
-        parts.append(f"{B} gains most in the class {_named(classes, best)}: +{gains[best]:,} texts.")
-    if gains[worst] < 0:
-        parts.append(f"{B} loses most in the class {_named(classes, worst)}: −{-gains[worst]:,} texts.")
-    return " ".join(parts)
-
-
 def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
     """Return a row for each true class. McNemar's tests of all classes are corrected together."""
     from firstlight.lab.reports.significance import holm, mcnemar  # imports NumPy
@@ -316,23 +265,10 @@ def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
     for place, member, p in zip(places, members, p_values, strict=True):
         before, after = (float(each.correct[member].mean()) for each in sides)
         word = "undecided" if p >= LEVEL else "better" if after > before else "worse"
-        change = _signed(f"{100 * (after - before):+.1f} points")
-        rows.append([_named(classes, place), f"{member.sum():,}", f"{before:.1%}", f"{after:.1%}", change, word])
+        name = classes[place] if place < len(classes) else str(place)
+        change = f"{100 * (after - before):+.1f} points".replace("-", "−")
+        rows.append([name, f"{member.sum():,}", f"{before:.1%}", f"{after:.1%}", change, word])
     return rows
-
-
-def _mistakes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
-    """Return the pairs of a true and another predicted class whose number changed most."""
-    before, after = (Counter(zip(each.targets.tolist(), each.predicted.tolist(), strict=True)) for each in sides)  # type: ignore[union-attr]
-    cells = [cell for cell in before.keys() | after.keys() if cell[0] != cell[1] and before[cell] != after[cell]]
-    cells.sort(key=lambda cell: (-abs(after[cell] - before[cell]), cell))
-    return [
-        [
-            *(_named(classes, place) for place in cell),
-            *(f"{before[cell]:,}", f"{after[cell]:,}", _signed(f"{after[cell] - before[cell]:+,}")),
-        ]
-        for cell in cells[:MOST_MISTAKES]
-    ]
 
 
 def _changed_tokens(sides: "Sides") -> str:

@@ -20,7 +20,7 @@ FIRST = ("rank", *KEYS)
 MIDDLE = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
     *("group_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict", "verdict_p"),
-    *("best_of_group", "on_pareto_front", "apart", "tags", "note"),
+    *("best_of_group", "apart", "tags", "note"),
 )
 LAST = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
@@ -50,16 +50,10 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
     A missing value is None or has no key.
     """
     for board in found:
-        fronted = board.front.is_best if board.front else {}
         for group in board.groups:
             of_group = _of_group(board, group)
             for run in group.counted:
-                yield (
-                    of_group
-                    | row_of(run, board.metric, "")
-                    | {"best_of_group": run is group.best}
-                    | ({"on_pareto_front": fronted[run.folder]} if run.folder in fronted else {})
-                )
+                yield of_group | row_of(run, board.metric, "") | {"best_of_group": run is group.best}
     for board in found:
         for group in board.groups:
             yield from (row_of(run, board.metric, reason(run, board.metric)) for run in group.others)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
-from firstlight.lab.reports.tables import Column, Table, escaped
+from firstlight.lab.reports.tables import Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
 from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
-from firstlight.runs.trials import Front
 
 
 def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
@@ -19,23 +18,12 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
         lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
         lines += [escaped(board.finding), ""] if board.finding else []
         lines += Table("", headers(board), [[cell.text for cell in row] for row in rows_of(board)]).markdown()
-        if board.front is not None:
-            lines += front_table(board, board.front).markdown(3)
     rows = [
         [run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in not_counted(found, runs)
     ]
     if rows:
         lines += Table("Not counted", ["run", "task", "data", "status", "why"], rows).markdown(2)
     return "\n".join(lines) + "\n"
-
-
-def front_table(board: Board, front: Front) -> Table:
-    """Return the table of a Pareto front: a row for each trial on it."""
-    rows = [
-        [short_name({key: run.keys.get(key) for key in board.swept}), *map(amount, front.values(run)), run.folder]
-        for run in front.best
-    ]
-    return Table(f"Pareto front of {front.names}", ["trial", *front.objectives, Column("run", is_left=True)], rows)
 
 
 def direction(board: Board) -> str:
@@ -160,11 +148,6 @@ def spread_text(spread: Spread | None, decimals: int | None = None) -> str:
     if spread.half_width is None:
         return number(spread.mean)
     return f"{number(spread.mean)} ± {spread.half_width:.2g}"
-
-
-def amount(value: float) -> str:
-    """Return an integer with all digits, and another number as `number` does."""
-    return f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def duration(seconds: float | None) -> str:

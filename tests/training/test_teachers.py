@@ -13,12 +13,11 @@ import torch
 import firstlight
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
-from firstlight.kind import teachers
 from firstlight.kind.registry import KINDS
-from firstlight.kind.teachers import check_teacher
 from firstlight.lit.losses import NetworkTeacher, probabilities
 from firstlight.masked.data import MaskedReviewData
-from firstlight.training.build import refuse_other_teacher
+from firstlight.training import teachers
+from firstlight.training.teachers import check_teacher, refuse_other_teacher
 from tests_support import Scripts
 
 DATA: dict[str, Any] = {"sentiment": ReviewData, "masked_reviews": MaskedReviewData}
