@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from firstlight.callbacks.checkpoint import BestAndLast, FinalValidation
-from firstlight.generator.text_samples import TextSamples
+from firstlight.generator.metrics import TextSamples
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from firstlight.classifier import baseline as baseline_classifier
 from firstlight.classifier.baseline import NaiveBayesRegression
 from firstlight.errors import UserError
 from firstlight.figures import calibration_bins
-from firstlight.generator.baseline import token_losses
+from firstlight.generator.baseline import _splits, token_losses
 from firstlight.generator.data import CharacterData
 from firstlight.generator.kind import CharacterDataNode
-from firstlight.kind.baseline import best_of
+from firstlight.kind.kind import best_of
 from firstlight.runs.named import find_run
 from firstlight.runs.predictions import read_predictions
 from firstlight.text.normalize import words
@@ -221,9 +221,6 @@ def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Pat
     training, test = (data.ids(data.stream(split)) for split in ("train", "test"))
     *_, whole = token_losses(training, test, data.tokenizer.vocab_size, chosen)
     assert record["metrics"]["test/loss"] == pytest.approx(whole[1:].mean())  # the first token is not predicted
-    losses = np.load(folder / "losses" / "test.npy")
-    assert losses.shape == (len(test) - 1,)
-    assert losses.mean() == pytest.approx(whole[1:].mean())
 
 
 def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, str]) -> None:
@@ -233,7 +230,8 @@ def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, s
     data = data_of(folder)
     training, test = data.ids(data.stream("train")), data.ids(data.stream("test"))
     size, order, context = data.tokenizer.vocab_size, record["chosen"]["order"], data.options.context_length
-    found = np.load(folder / "losses" / "test_windowed.npy")
+    *_, split = _splits(data, training, "test", order)
+    found = split.windowed
     for start in (0, context, 3 * context, (len(test) - 2) // context * context):
         *_, alone = token_losses(training, test[start : start + context + 1], size, order)
         assert found[start : start + context] == pytest.approx(alone[1:], rel=1e-5)

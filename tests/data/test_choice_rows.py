@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from firstlight.data.choice_rows import ChoiceRows, longest
 from firstlight.data.options import ReviewOptions
+from firstlight.data.row_options import ChoiceRows, longest
 from firstlight.errors import UserError
 
 TWO_OF_THREE = ChoiceRows(num_contexts=2, num_choices=3)

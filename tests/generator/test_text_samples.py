@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from firstlight.generator import text_samples
+from firstlight.generator import metrics
+from firstlight.generator.metrics import TextSamples
 from firstlight.generator.options import Preparation
-from firstlight.generator.text_samples import TextSamples
 
 NAMES = "\n".join(["emma", "olivia", "ava", "isabella", "sophia", "mia", "zoe"] * 11)
 BLANK_LINE = "\n\n"
@@ -95,7 +95,7 @@ def test_only_the_validations_of_a_training_write(writer_bench, folder: Path) ->
 
 def test_the_log_has_the_first_and_the_loggers_have_all(writer_bench, folder: Path, monkeypatch, caplog) -> None:
     tables: list[tuple[str, list[dict[str, Any]]]] = []
-    monkeypatch.setattr(text_samples, "publish_table", lambda trainer, name, rows: tables.append((name, list(rows))))
+    monkeypatch.setattr(metrics, "publish_table", lambda trainer, name, rows: tables.append((name, list(rows))))
     with caplog.at_level(logging.INFO, logger="firstlight"):
         writer_bench.fit(TextSamples(str(folder), num_samples=3, num_tokens=23))
     ((name, rows),) = tables

@@ -17,5 +17,5 @@ from firstlight.classifier.metrics import Accuracy as Accuracy
 from firstlight.classifier.metrics import ConfusionMatrix as ConfusionMatrix
 from firstlight.classifier.metrics import ReviewTable as ReviewTable
 from firstlight.generator.metrics import BitsPerCharacter as BitsPerCharacter
-from firstlight.generator.text_samples import TextSamples as TextSamples
+from firstlight.generator.metrics import TextSamples as TextSamples
 from firstlight.translator.translations import Translations as Translations

@@ -17,8 +17,8 @@ from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.errors import UserError
-from firstlight.kind.baseline import Fitted, best_of, say_choice
 from firstlight.kind.data_changes import DataChanges, changed_options
+from firstlight.kind.kind import Fitted, best_of, say_choice
 from firstlight.lit.losses import group_terms
 from firstlight.runs.predictions import FOLDER
 from firstlight.terminal_text import say

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from firstlight.data.arguments import takes
 from firstlight.data.batches import EvaluationBatches, PassLoader, ResumableLoader, Rows, training_batches
-from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
-from firstlight.data.row_options import LongTexts, groups_of
+from firstlight.data.row_options import ChoiceRows, LongTexts, by_row, groups_of
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import ReviewBatch, TokenTable, fitted

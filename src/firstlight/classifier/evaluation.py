@@ -17,10 +17,9 @@ from firstlight.callbacks.write_predictions import of_classes, predictions_of
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.metrics import classification_metrics, confusion_counts
 from firstlight.classifier.module import logits_of
-from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
-from firstlight.data.row_options import LongTexts
+from firstlight.data.row_options import LongTexts, longest
 from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
 from firstlight.figures import (

@@ -15,10 +15,9 @@ from firstlight.classifier.data import ReviewData, table_of_texts, target_encodi
 from firstlight.classifier.metrics import Accuracy
 from firstlight.classifier.module import Prediction, logits_of, predictions
 from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.encoding import encode_texts
 from firstlight.data.options import Truncation
-from firstlight.data.row_options import LongTexts
+from firstlight.data.row_options import ChoiceRows, LongTexts, by_row, longest
 from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, kept_places
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect

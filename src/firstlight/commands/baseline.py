@@ -14,9 +14,8 @@ from firstlight.commands.frame import STARTED_AT
 from firstlight.config.checks import compose_task
 from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.kind.baseline import Fitted
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.kind import Kind
+from firstlight.kind.kind import Fitted, Kind
 from firstlight.kind.registry import KINDS
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache, store
-from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
-from firstlight.data.row_options import groups_of
+from firstlight.data.row_options import ChoiceRows, by_row, groups_of
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, number_of, overlaps, take_fold
 from firstlight.errors import UserError

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
-from firstlight.data.choice_rows import ChoiceRows
-from firstlight.data.row_options import FoldOptions, RowOptions
+from firstlight.data.row_options import ChoiceRows, FoldOptions, RowOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions, tokenizer_options
 

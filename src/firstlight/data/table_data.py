@@ -25,9 +25,9 @@ from firstlight.data.batches import (
     batches_per_epoch,
     batches_taken,
 )
-from firstlight.data.choice_rows import longest
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import DataOptions
+from firstlight.data.row_options import longest
 from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import fits

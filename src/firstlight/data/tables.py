@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import RowBatch
-from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.options import SHORTEST_PAIR, Truncation
+from firstlight.data.row_options import ChoiceRows, by_row
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.data.windows import WindowBatch
 from firstlight.errors import UserError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.generator.data import StreamData
-from firstlight.kind.baseline import Fitted, best_of, say_choice
+from firstlight.kind.kind import Fitted, best_of, say_choice
 
 log = logging.getLogger(__name__)
 

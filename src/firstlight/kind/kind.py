@@ -1,4 +1,4 @@
-"""Interface of a kind of network, and what its runs return to the commands: measurements and figures.
+"""Interface of a kind of network, and what its runs and baselines return to the commands: measurements and figures.
 
 Imports no torch, so that the user's mistakes are reported quickly.
 
@@ -12,7 +12,7 @@ A kind is a package. Its modules have fixed names, by which the program finds th
 | `panel.py`, `panel.html` | the subclass of `Panel` (kind/panel.py) for the playground, and the form above it |
 | `figures.py` | a function of a `Subject` (kind/subject.py) for each figure of the kind, which returns a `Drawn` |
 | `figures.yaml` | the name, the caption and the needs of each figure (lab/explore/catalog.py) |
-| `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted` (kind/baseline.py); only if `baseline` is set |
+| `baseline.py` | `fit(data, metric, folder)`, which returns a `Fitted`; only if `baseline` is set |
 | `dashboard.yaml` | more sections of the W&B workspace (commands/dashboard.py), if there are some |
 
 The classes have the attribute `kind`, the name of the kind.
@@ -23,13 +23,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from omegaconf import II, DictConfig
 
 from firstlight.data.sources import check_path
 from firstlight.errors import UserError
+from firstlight.kind.data_changes import DataChanges
 from firstlight.networks.config import TransformerConfig
+from firstlight.runs.folder import lower_is_better
+from firstlight.terminal_text import say
 from firstlight.text.options import TokenizerOptions
 
 if TYPE_CHECKING:
@@ -139,3 +142,43 @@ class Drawn(NamedTuple):
 
     figure: "Figure"
     notes: list[str] = []  # noqa: RUF012  (never changed)
+
+
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Baseline with a chosen candidate.
+
+    parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
+    candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
+    not read before. references: function that returns the metrics of simpler models by their name, such as
+    `largest_class`. other: function from the options of the task's data, their changes and the folder of the cache to
+    the metrics of other data; None if the kind of the data has no such function.
+    """
+
+    parameters: int
+    chosen: dict[str, Any]
+    tried: dict[str, dict[str, dict[str, float]]]
+    validation: dict[str, float]
+    test: Callable[[], dict[str, float]]
+    references: Callable[[], dict[str, dict[str, float]]] = dict
+    other: Callable[[dict[str, Any], DataChanges, Path], dict[str, float]] | None = None
+
+
+def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
+    """Return the choice with the best validation metric, and of equal ones that with the lowest loss.
+
+    Raises UserError for an unknown metric.
+    """
+    measured = next(iter(tried.values()))
+    if metric not in measured:
+        raise UserError(f"optimized_metric={metric}: the baseline does not measure it; use {', '.join(measured)}")
+    sign = 1 if lower_is_better(metric) else -1
+    return min(tried, key=lambda choice: (sign * tried[choice][metric], tried[choice]["val/loss"]))
+
+
+def say_choice(name: str, choice: float, metrics: dict[str, float]) -> None:
+    """Print the metrics of a candidate on one line."""
+    say(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)

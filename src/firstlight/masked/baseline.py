@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from firstlight.callbacks.evaluation import SPLITS
 from firstlight.callbacks.write_predictions import predictions_of
-from firstlight.kind.baseline import Fitted, best_of, say_choice
+from firstlight.kind.kind import Fitted, best_of, say_choice
 from firstlight.masked.data import MaskedBatch, MaskedReviewData
 from firstlight.runs.predictions import FOLDER, Predictions, write_predictions
 from firstlight.text.ragged import RaggedIds

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.choice_rows import longest
+from firstlight.data.row_options import longest
 from firstlight.data.store import SPLITS
 from firstlight.figures import plot_coverage, plot_embeddings, plot_label_counts, plot_lengths, plot_table
 from firstlight.kind.kind import Drawn, NothingToDrawError
