@@ -48,7 +48,7 @@ def missing_runs(run: Run, measured: Path) -> int:
         return waiting_runs(run.line, record)
     if run.line.sweep is None:
         return int(record is None)
-    return len(jobs_of(run.line) if record is None else record["missing"])
+    return len(jobs_of(run.line).keys() - (set() if record is None else record["jobs"].keys()))
 
 
 def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
