@@ -64,6 +64,7 @@ def main() -> None:
     works = {
         "recomputed": lambda: recomputed_text(network, prompt, options.tokens),
         "half": lambda: cached_text(network, prompt, options.tokens, "half"),
+        "roll": lambda: cached_text(network, prompt, options.tokens, "roll"),
         "slide": lambda: cached_text(network, prompt, options.tokens, "slide"),
     }
     if options.nanogpt is not None:

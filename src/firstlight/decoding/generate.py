@@ -107,9 +107,9 @@ def generate(
     continues with the cache. It always reads between context_length / 2 and context_length tokens. With `slide`, it
     reads the last context_length tokens again for each new token (post 2, plays). It has more context, but takes many
     times longer, because the position of every token changes. With `roll`, it forgets the oldest token of the cache for
-    each new one. In a network of one block, this equals `slide`. In others, the kept tokens have been computed with
-    those that are forgotten, as in sliding-window attention. Raises ValueError for `roll` with positions that are added
-    to the embeddings.
+    each new one. In a network of one block without a convolution, this equals `slide` but for rounding. In others, the
+    kept tokens have been computed with those that are forgotten, as in sliding-window attention. Raises ValueError for
+    `roll` with positions that are added to the embeddings.
     """
     assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length
