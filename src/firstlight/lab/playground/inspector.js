@@ -244,6 +244,7 @@ function openInspector(place, network, { number, text, examples, wrote }) {
       if (share > 0.005) add(svg, "path", { d: isOne && j === row ? `M${from - 4} ${height} a6 9 0 1 1 8 0` : `M${from} ${isOne ? height : 18} Q${(from + to) / 2} ${isOne ? height - 1.8 * bend : 50} ${to} ${height}`, fill: "none", stroke: "var(--attention)", "stroke-width": 0.5 + 7 * share, "stroke-opacity": 0.35 + 0.65 * share });
       add(svg, "text", { transform: name.length > 3 ? `translate(${to} ${height + 8}) rotate(60)` : `translate(${to} ${height + 14})`, "text-anchor": name.length > 3 ? "start" : "middle", "font-size": 12, fill: "var(--ink)", "font-weight": isOne && j === row ? 700 : 400 }, name);
     });
+    arcs.scrollLeft = from - arcs.clientWidth / 2; // a long text is wider than a phone
   }
 
   function draw() {
