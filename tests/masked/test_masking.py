@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from firstlight.masked import masking
-from firstlight.masked.masking import KEPT, draw_masks, uniform
+from firstlight.masked import data
+from firstlight.masked.data import KEPT, draw_masks, uniform
 from firstlight.masked.options import MaskedReviewOptions
 
 VOCABULARY = 101
@@ -39,8 +39,8 @@ def test_most_become_the_mask_some_a_random_word_and_the_others_are_kept() -> No
 
 
 def test_random_words_are_all_words_of_the_vocabulary_alike_and_no_special_token(monkeypatch) -> None:
-    monkeypatch.setattr(masking, "MASKED", 0.0)
-    monkeypatch.setattr(masking, "RANDOM", 1.0)
+    monkeypatch.setattr(data, "MASKED", 0.0)
+    monkeypatch.setattr(data, "RANDOM", 1.0)
     counts = np.bincount([each for epoch in range(9) for each in drawn(epoch=epoch, mask_fraction=0.9).values()])
     assert len(counts) == VOCABULARY
     assert counts[:2].tolist() == [0, 0]

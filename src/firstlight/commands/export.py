@@ -8,7 +8,7 @@ from typing import Literal
 from firstlight.command_options import RunOptions, parse
 from firstlight.errors import UserError
 from firstlight.files.atomic import new_folder
-from firstlight.kind.load import load, located
+from firstlight.kind.load import opened
 from firstlight.terminal_text import note, say
 
 WRITERS = {
@@ -43,10 +43,7 @@ def main() -> None:
         raise UserError(f"--output {options.output} exists already; name a new folder")
     if not options.output.absolute().parent.is_dir():
         raise UserError(f"--output {options.output}: {options.output.parent} is not a folder; create it first")
-    path = located("export", options.run, options.log_dir)
-    run = load(path, checkpoint=options.checkpoint)
-    if run.data_source == "sample":
-        note("this run was trained on a GENERATED SAMPLE, not on real data")
+    run = opened("export", options)
     module, _, name = WRITERS[options.to].partition(":")
     with new_folder(options.output) as folder:
         for each in getattr(import_module(f"firstlight.export.{module}"), name)(run, folder):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from firstlight.command_options import RunOptions, parse
 from firstlight.errors import UserError
-from firstlight.kind.load import load_for, located
+from firstlight.kind.load import opened
 from firstlight.terminal_text import note, say, write_out
 
 if TYPE_CHECKING:
@@ -57,17 +57,13 @@ def main() -> None:
     options = parse(GenerateOptions, "generate")
     if not 1 <= options.num_samples <= MOST_SAMPLES:
         raise UserError(f"num_samples={options.num_samples} must be from 1 to {MOST_SAMPLES:,}")
-    run = located("generate", options.run, options.log_dir)
+    generator: GeneratorRun = opened("generate", options)
     from firstlight.generator.writing import Writing
 
-    generator: GeneratorRun = load_for("generate", run, checkpoint=options.checkpoint)
     names = [each.name for each in fields(Writing) if each.name != "never"]
     writing = Writing(**{name: getattr(options, name) for name in names})
     prompt = generator.read(options.prompt, writing)
-    notes = list(prompt.notes)
-    if generator.data_source == "sample":
-        notes.append("this run was trained on a GENERATED SAMPLE, not on real data")
-    for each in notes:
+    for each in prompt.notes:
         note(each)
     if generator.separator_id is not None:
         write_documents(generator, prompt, writing, options.num_samples)

@@ -21,8 +21,8 @@ from firstlight.files.lines import lines_of
 from firstlight.files.row_writer import Write, check_output, row_writer
 from firstlight.files.rows import TEXT_COLUMN, Layout, Row, read_rows
 from firstlight.invocation import invocation
-from firstlight.kind.load import load_for, located, refuse_options_of_others
-from firstlight.terminal_text import note, only_json, say, shown, write_json
+from firstlight.kind.load import opened, refuse_options_of_others
+from firstlight.terminal_text import only_json, say, shown, write_json
 
 if TYPE_CHECKING:
     from firstlight.kind.run import PredictingRun
@@ -145,12 +145,9 @@ def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
 
     Raises UserError for options of other kinds.
     """
-    path = located("predict", options.run, options.log_dir)
-    run: PredictingRun = load_for("predict", path, checkpoint=options.checkpoint)
+    run: PredictingRun = opened("predict", options)
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     refuse_options_of_others(run, "show", given)
-    if run.data_source == "sample":
-        note("this run was trained on a GENERATED SAMPLE, not on real data")
     return run, given
 
 

@@ -5,6 +5,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from firstlight.command_options import RunOptions
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
@@ -12,6 +13,7 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
 from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_export, is_searched, task_of
+from firstlight.runs.summary import SAMPLE
 from firstlight.spelling import option
 from firstlight.terminal_text import note
 
@@ -34,13 +36,20 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     return loaded
 
 
-def load_for(command: str, run: str, *, checkpoint: str) -> Any:
-    """Return a run for `predict` or `generate`. Raises UserError if its kind requires the other command."""
-    loaded = load(run, checkpoint=checkpoint)
+def opened(command: str, options: RunOptions) -> Any:
+    """Return the run that the options of a command name, and note on standard error that its data was generated.
+
+    Raises UserError for a wrong name, before torch is imported, and if the kind of the run requires another command.
+    """
+    name = options.run
+    is_file = is_checkpoint(name) or is_export(name)
+    loaded = load(name if is_file else run_for(command, name, options.log_dir).path, checkpoint=options.checkpoint)
     kind = KINDS[loaded.kind]
-    if kind.command != command:
+    if kind.command != command and any(each.command == command for each in KINDS.values()):
         other = invocation(kind.command)
-        raise UserError(f"{run}: {loaded.folder.path} is a {kind.noun}; use `{other}`, or name another run")
+        raise UserError(f"{name}: {loaded.folder.path} is a {kind.noun}; use `{other}`, or name another run")
+    if loaded.data_source == SAMPLE and command != "evaluate":  # which says it with its results
+        note("this run was trained on a GENERATED SAMPLE, not on real data")
     return loaded
 
 
@@ -78,16 +87,6 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
         last = option("checkpoint", "last")
         raise UserError(f"{folder.best_checkpoint} is missing; use the last one by {last}, or train again")
     return folder.last_checkpoint
-
-
-def located(command: str, run: str, log_dir: Path) -> str:
-    """Return the path of the run that an argument of a command names.
-
-    The path of a checkpoint, or of an exported folder, is returned unchanged.
-
-    Call it before torch is imported, which takes seconds, so that a wrong name is reported at once. Raises UserError.
-    """
-    return run if is_checkpoint(run) or is_export(run) else str(run_for(command, run, log_dir).path)
 
 
 def run_for(command: str, name: str, log_dir: Path) -> RunFolder:
