@@ -23,7 +23,7 @@ from firstlight.generator.data import CharacterData
 from firstlight.generator.module import Generation
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.lit.checkpoint import AtomicCheckpointIO
+from firstlight.lit.checkpoint_writer import AtomicCheckpointIO
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
 from firstlight.translator.data import PairData

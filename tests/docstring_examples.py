@@ -5,7 +5,9 @@ import doctest
 import inspect
 import io
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 
@@ -26,6 +28,9 @@ def run_examples(of: Any, folder: Path, **names: Any) -> int:
     return count
 
 
+METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
+
+
 def without_an_example(of: type) -> list[str]:
     """Return the public methods and properties of a class whose docstring has no example."""
     return [name for name, docstring in _docstrings(of) if ">>>" not in docstring]
@@ -37,6 +42,6 @@ def _docstrings(of: Any) -> Iterator[tuple[str, str]]:
         return
     for name in dir(of):
         member = inspect.getattr_static(of, name)
-        is_documented = callable(member) or hasattr(type(member), "__get__")
+        is_documented = isinstance(member, METHODS)
         if not name.startswith("_") and is_documented:
             yield f"{of.__name__}.{name}", inspect.getdoc(member) or ""

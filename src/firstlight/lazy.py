@@ -1,10 +1,11 @@
-"""Public names of a package, which are imported when they are first used, also from other packages."""
+"""Names that are imported when they are first used: those of a package, and the classes of an attribute."""
 
 import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 
@@ -26,3 +27,18 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return found
 
     return find, lambda: sorted(modules), sorted(modules)
+
+
+def later(*names: str) -> Any:
+    """Return a class attribute whose value is a tuple of classes. names: their full names."""
+    return _Later(names)
+
+
+class _Later:
+    """Descriptor of a tuple of classes, which are imported when the attribute is read."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def __get__(self, instance: object, owner: type) -> tuple[Any, ...]:
+        return tuple(map(resolve_name, self.names))

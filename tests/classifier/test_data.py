@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.module import Classification, logits_of
+from firstlight.classifier.module import Classification
+from firstlight.classifier.prediction import logits_of
 from firstlight.data import table_data
 from firstlight.data.options import Balance, Labels, Truncation
 from firstlight.data.tables import ReviewBatch

@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 from firstlight.classifier.evaluation import Judged
-from firstlight.classifier.module import Prediction
+from firstlight.classifier.prediction import Prediction
 from firstlight.classifier.run import ClassifierRun
 from firstlight.commands.evaluate import (
     TRAINED_ON_SAMPLE_NOTE,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.classifier.data import target_encoding_of
+from firstlight.classifier.prediction import target_encoding_of
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint

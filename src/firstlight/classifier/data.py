@@ -9,20 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firstlight.classifier.prediction import rows_of_texts, target_encoding_of
 from firstlight.data.arguments import takes
 from firstlight.data.batches import EvaluationBatches, PassLoader, ResumableLoader, Rows, training_batches
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions, Truncation
-from firstlight.data.row_options import ChoiceRows, LongTexts, by_row, groups_of
+from firstlight.data.options import Balance, Labels, ReviewOptions
+from firstlight.data.row_options import LongTexts, groups_of
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import ReviewBatch, TokenTable, fitted
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
-from firstlight.lit.metadata import TRAIN_AGAIN
-from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer, special_tokens
 
@@ -252,42 +251,3 @@ class ReviewData(TextRows):
         for split in SPLITS:
             if len(rows := self.rows(split)) and (sentence := self.label_reading.missing(self.targets[rows])):
                 log.warning("%s, %s split: %s", self.source.where, split, sentence)
-
-
-def table_of_texts(
-    ids: RaggedIds,
-    tokenizer: Tokenizer,
-    context_length: int,
-    truncation: Truncation,
-    target_encoding: NgramTargetEncoding | None,
-    choices: ChoiceRows | None,
-    long_texts: LongTexts = LongTexts.cut,
-) -> tuple[TokenTable, Rows]:
-    """Return the table that cuts and pads encoded texts whose classes are all 0, and the data set of its rows."""
-    ids = fitted(ids, tokenizer, context_length, truncation)
-    rows = rows_of_texts(by_row(ids.lengths, choices), context_length, long_texts)
-    targets = np.zeros(len(rows.lengths), np.int64)
-    return TokenTable(ids, targets, context_length, truncation, target_encoding, choices), rows
-
-
-def rows_of_texts(
-    lengths: NDArray[np.int64], context_length: int, long_texts: LongTexts, *, are_counted: bool = False
-) -> Rows:
-    """Return the data set of texts that are cut or read in windows. lengths, are_counted: as in `Rows`."""
-    if long_texts is LongTexts.windows:
-        return Rows(lengths, are_counted=are_counted, window=context_length)
-    return Rows(lengths.clip(max=context_length), are_counted=are_counted)
-
-
-def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object) -> NgramTargetEncoding | None:
-    """Return the target encoding in the metadata of a network, or None if it has none.
-
-    place: the checkpoint. Raises UserError if the tables do not fit the vocabulary and the classes.
-    """
-    if "target_encoding" not in metadata:
-        return None
-    try:
-        return NgramTargetEncoding.from_table(metadata["target_encoding"], vocab_size, len(metadata["class_names"]))
-    except ValueError as error:
-        problem = f"the target encoding in the checkpoint's metadata is broken ({error})"
-        raise UserError(f"{place}: {problem}; {TRAIN_AGAIN}") from error

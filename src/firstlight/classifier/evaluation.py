@@ -16,7 +16,7 @@ from torchmetrics.functional.classification import binary_auroc
 from firstlight.callbacks.write_predictions import of_classes, predictions_of
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.metrics import classification_metrics, confusion_counts
-from firstlight.classifier.module import logits_of
+from firstlight.classifier.prediction import logits_of
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
 from firstlight.data.row_options import LongTexts, longest

@@ -1,47 +1,20 @@
 """Training of a classifier with binary cross entropy for two classes, otherwise with cross entropy."""
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.options import ClassifierConfig
-from firstlight.data.options import Truncation
-from firstlight.data.row_options import LongTexts
+from firstlight.classifier.prediction import outputs_of_texts
+from firstlight.classifier.run import ClassifierRun
 from firstlight.data.tables import ReviewBatch, review_batch
 from firstlight.errors import UserError
 from firstlight.lit.losses import GroupTerms, LossFunction, classification_loss, disagreement, probabilities
-from firstlight.lit.metadata import Checks, are_names, one_of, unless_missing
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
 from firstlight.networks.config import check_share
-
-
-class Prediction(NamedTuple):
-    """The prediction of a classifier for one text.
-
-    Attributes:
-        label: The name of the most probable class. For multiple choice, this is the column of an answer.
-        probabilities: The probability of every class by its name, in the order of the classes.
-
-    Example:
-        >>> from firstlight.lit import Prediction
-        >>> prediction = Prediction("positive", {"negative": 0.25, "positive": 0.75})
-        >>> prediction.probabilities[prediction.label]
-        0.75
-    """
-
-    label: str
-    probabilities: dict[str, float]
-
-
-def _are_choices(columns: Any) -> bool:
-    """Return whether the columns of the answers in metadata are usable: None, or two or more names."""
-    return columns is None or (are_names(columns) and len(columns) > 1)
 
 
 class Classification(Training):
@@ -91,15 +64,9 @@ class Classification(Training):
     """
 
     kind = "classifier"
-    config_type = ClassifierConfig
+    config_type = ClassifierRun.config_type
     data_type = ReviewData
-    metadata_checks: ClassVar[Checks] = {
-        "class_names": are_names,
-        "label_names": are_names,
-        "config.data.truncation": one_of(Truncation.__members__),
-        "config.data.long_texts": unless_missing(one_of(LongTexts.__members__)),
-        "config.data.choice_columns": unless_missing(_are_choices),
-    }
+    metadata_checks = ClassifierRun.metadata_checks
 
     def __init__(
         self,
@@ -187,32 +154,3 @@ class Classification(Training):
         loss = classification_loss(logits, targets)
         outputs = {"loss": loss, "probabilities": probabilities(logits), "targets": targets, "rows": rows}
         return Measured(outputs, len(targets))
-
-
-def outputs_of_texts(network: nn.Module, batch: ReviewBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the outputs of a network, (texts, outputs), the targets and the rows, (texts,), of the texts of a batch.
-
-    The outputs of a text are the means of those of its windows, of which the network reads as many at a time as there
-    are texts.
-    """
-    counts = batch.num_windows
-    if not len(counts):
-        return network(*batch.inputs), batch.targets, batch.rows
-    parts = zip(*(each.split(len(counts)) for each in batch.inputs), strict=True)
-    windows = torch.cat([network(*part) for part in parts]).split(counts.tolist())
-    firsts = counts.cumsum(0) - counts
-    return torch.stack([each.mean(dim=0) for each in windows]), batch.targets[firsts], batch.rows[firsts]
-
-
-@torch.inference_mode()
-def logits_of(network: nn.Module, batches: Iterable[ReviewBatch]) -> Tensor:
-    """Return the outputs of a network for the rows of some batches, ordered by the rows: (rows, outputs)."""
-    found = [outputs_of_texts(network, batch) for batch in batches]
-    logits, _, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return logits[rows.argsort()]
-
-
-def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:
-    """Return the prediction for each text. probabilities: (texts, classes)."""
-    named = [dict(zip(class_names, row, strict=True)) for row in probabilities.tolist()]
-    return [Prediction(max(shares, key=shares.__getitem__), shares) for shares in named]

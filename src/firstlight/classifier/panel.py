@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from firstlight.classifier.insight import attributions
-from firstlight.classifier.module import Prediction, predictions
 from firstlight.classifier.network import Classifier
+from firstlight.classifier.prediction import Prediction, predictions
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
 from firstlight.errors import UserError

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.choices import listed, member
-from firstlight.classifier.data import ReviewData, table_of_texts, target_encoding_of
-from firstlight.classifier.metrics import Accuracy
-from firstlight.classifier.module import Prediction, logits_of, predictions
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.classifier.prediction import Prediction, logits_of, predictions, table_of_texts, target_encoding_of
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.encoding import encode_texts
 from firstlight.data.options import Truncation
@@ -23,11 +22,15 @@ from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
+from firstlight.lazy import later
 from firstlight.lit.losses import classification_loss, probabilities
-from firstlight.lit.metadata import TRAIN_AGAIN
+from firstlight.lit.metadata import TRAIN_AGAIN, Checks, are_names, one_of, unless_missing
 from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
+
+if TYPE_CHECKING:
+    from firstlight.classifier.data import ReviewData
 
 ROWS_AT_ONCE = 256
 MOST_SHOWN = 5  # classes in a line of predict
@@ -43,6 +46,11 @@ class ReadWords(NamedTuple):
     token_ids: Tensor
     word_of_token: NDArray[np.int64]
     notes: list[str]
+
+
+def _are_choices(columns: Any) -> bool:
+    """Return whether the columns of the answers in metadata are usable: None, or two or more names."""
+    return columns is None or (are_names(columns) and len(columns) > 1)
 
 
 class ClassifierRun(PredictingRun):
@@ -65,7 +73,15 @@ class ClassifierRun(PredictingRun):
     """
 
     kind = "classifier"
-    metric_callbacks = (Accuracy,)
+    config_type = ClassifierConfig
+    metadata_checks: ClassVar[Checks] = {
+        "class_names": are_names,
+        "label_names": are_names,
+        "config.data.truncation": one_of(Truncation.__members__),
+        "config.data.long_texts": unless_missing(one_of(LongTexts.__members__)),
+        "config.data.choice_columns": unless_missing(_are_choices),
+    }
+    metric_callbacks = later("firstlight.classifier.metrics.Accuracy")
 
     tokenizer: Tokenizer
 
@@ -270,7 +286,7 @@ class ClassifierRun(PredictingRun):
 
     # --- evaluate ---
 
-    def measure(self, data: ReviewData, split: str, long_texts: str | None = None) -> Measurement:
+    def measure(self, data: "ReviewData", split: str, long_texts: str | None = None) -> Measurement:
         from firstlight.classifier import evaluation  # imports matplotlib
 
         data.options.long_texts = self.reading(long_texts)
@@ -278,7 +294,7 @@ class ClassifierRun(PredictingRun):
 
     # --- explore ---
 
-    def some_text(self, data: ReviewData) -> str:
+    def some_text(self, data: "ReviewData") -> str:
         rows = data.rows(SPLIT)
         row = rows[[first_drawable(longest(data.encoded.lengths[rows]))]]
         return data.source.texts(data.options.text_columns, row.tolist())[0]

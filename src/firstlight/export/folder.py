@@ -84,7 +84,7 @@ def write_huggingface(run: Run, folder: Path) -> list[str]:
 
     Raises UserError for the first setting that the published model does not have.
     """
-    config = KINDS[run.kind].get("module").config_type(**run.config["model"])
+    config = KINDS[run.kind].reader().config_type(**run.config["model"])
     form = form_of(run.kind, config)
     refuse_inexpressible(run, config, form)
     options, weights = form.convert(run, config)

@@ -15,8 +15,8 @@ from firstlight.callbacks.publish import data_if_any, data_of, publish_table
 from firstlight.callbacks.token_metrics import BITS_PER_NAT, Ratio, TokenMetric
 from firstlight.console import quoted_below
 from firstlight.errors import UserError
-from firstlight.generator.module import Generation
 from firstlight.generator.writing import Writer, Writing
+from firstlight.lit.training import Training
 from firstlight.text.text_tokenizers import writer_of
 
 
@@ -47,8 +47,9 @@ class BitsPerCharacter(TokenMetric):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
         data = data_if_any(trainer)
-        if data is None and isinstance(pl_module, Generation) and pl_module.metadata is not None:
-            counts = writer_of(pl_module.tokenizer).characters_per_token()
+        module = pl_module if isinstance(pl_module, Training) and pl_module.kind == "generator" else None
+        if data is None and module is not None and module.metadata is not None:
+            counts = writer_of(module.tokenizer).characters_per_token()
         else:
             counts = data_of(trainer, self).tokenizer.characters_per_token()
         self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)

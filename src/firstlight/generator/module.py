@@ -1,7 +1,6 @@
 """Training of a generator with the cross entropy of the next token at every position."""
 
-from types import NoneType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,9 +8,8 @@ from torch import Tensor, nn
 from firstlight.data.tables import TokenBatch, token_batch
 from firstlight.generator.data import StreamData
 from firstlight.generator.lstm import CarriedState
-from firstlight.generator.options import GeneratorConfig
+from firstlight.generator.run import GeneratorRun
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
-from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
@@ -48,9 +46,9 @@ class Generation(Training):
     """
 
     kind = "generator"
-    config_type = GeneratorConfig
+    config_type = GeneratorRun.config_type
     data_type = StreamData
-    metadata_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
+    metadata_checks = GeneratorRun.metadata_checks
 
     def __init__(
         self,

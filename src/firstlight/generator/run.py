@@ -1,27 +1,28 @@
 """Trained generators: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy, TokenMetric, measure_tokens
 from firstlight.data.cache import save_array
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
 from firstlight.errors import UserError
-from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
 from firstlight.generator.lstm import CarriedState
-from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare
 from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.generator.writing import Writer, Writing, cut_note
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import WHOLE, Measurement, NothingToDrawError
 from firstlight.kind.run import MOST_ROWS, SPLIT, Run
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
+from firstlight.lazy import later
+from firstlight.lit.metadata import Checks, of_type
 from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
     CharacterTokenizer,
@@ -34,6 +35,9 @@ from firstlight.text.text_tokenizers import (
     writer_of,
 )
 from firstlight.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from firstlight.generator.data import StreamData
 
 LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
 WINDOWS_AT_ONCE = 256
@@ -84,8 +88,14 @@ class GeneratorRun(Run, Writer):
     """
 
     kind = "generator"
+    config_type = GeneratorConfig
+    metadata_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
     tokenizer_types = (CharacterTokenizer, BytePairTokenizer, TextWordTokenizer, Tokenizer)
-    metric_callbacks = (BitsPerCharacter, Perplexity, TokenAccuracy)
+    metric_callbacks = later(
+        "firstlight.generator.metrics.BitsPerCharacter",
+        "firstlight.callbacks.token_metrics.Perplexity",
+        "firstlight.callbacks.token_metrics.TokenAccuracy",
+    )
     evaluates_whole_texts = True
     choice_note = "the text is the beginning of the validation split"
     made_up_note = "the text is written by the run"
@@ -158,12 +168,17 @@ class GeneratorRun(Run, Writer):
 
     # --- evaluate ---
 
-    def _data_type(self) -> type[StreamData]:
+    def _data_type(self) -> "type[StreamData]":
+        from firstlight.generator.data import CharacterData, ReviewTextData  # and Lightning
+
         return CharacterData if "preparation" in self.config["data"] else ReviewTextData
 
     def measure(
-        self, data: StreamData, split: str, *, context_length: int | None = None, stride: int | None = None
+        self, data: "StreamData", split: str, *, context_length: int | None = None, stride: int | None = None
     ) -> Measurement:
+        from firstlight.callbacks import token_metrics  # and Lightning
+        from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare
+
         is_stateful = data.stateful_window is not None and context_length is None and stride is None
         context_length = self.seen(context_length)
         stream = data.stream() if split == WHOLE else data.stream(split)
@@ -173,10 +188,12 @@ class GeneratorRun(Run, Writer):
         stride = context_length if stride is None else stride
         if not 1 <= stride <= context_length:
             raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
-        bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
+        bits, last, losses = BitsPerCharacter(), token_metrics.LastPosition(), EachLoss()
         counts = data.tokenizer.characters_per_token()
         bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
-        metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
+        metrics: list[token_metrics.TokenMetric] = [
+            *(token_metrics.Perplexity(), token_metrics.TokenAccuracy(), bits, losses)
+        ]
         if stride == context_length and not is_stateful:  # otherwise a window may have another number of new targets
             metrics.append(last)
         if data.tokenizer.unknown_id is not None:
@@ -187,7 +204,7 @@ class GeneratorRun(Run, Writer):
             return carried.logits(self.network, batch)[:, -batch.targets.shape[1] :]
 
         batches = data.text_loader(stream) if is_stateful else _batches(data, stream, context_length, stride)
-        found = measure_tokens(self, batches, metrics, logits)
+        found = token_metrics.measure_tokens(self, batches, metrics, logits)
         num_predicted = len(losses.all())
         note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
         if is_stateful:
@@ -205,7 +222,7 @@ class GeneratorRun(Run, Writer):
 
     # --- explore ---
 
-    def some_text(self, data: StreamData) -> str:
+    def some_text(self, data: "StreamData") -> str:
         ids = data.ids(data.stream(SPLIT), LONGEST_PASSAGE)
         separator = decode(data.tokenizer, [data.separator_id]) if data.separator_id is not None else ""
         text = decode(data.tokenizer, ids.tolist()).removeprefix(separator)
@@ -229,7 +246,7 @@ class GeneratorRun(Run, Writer):
             notes.append(f"the blocks are applied {loops} times; the weights are those of the last time")
         return Attention(collect(self.network, (seen,), tokens, tokens), notes)
 
-    def _batch(self, data: StreamData) -> tuple[tuple[Any, ...], Tensor]:
+    def _batch(self, data: "StreamData") -> tuple[tuple[Any, ...], Tensor]:
         windows = EveryWindow(data.stream(SPLIT), self.network.context_length, MOST_ROWS)
         places = next(iter(windows), None)
         if places is None:
@@ -250,7 +267,7 @@ class GeneratorRun(Run, Writer):
         return readable(self.tokenizer, token_id, self.separator_id)
 
 
-def _batches(data: StreamData, stream: Stream, context_length: int, stride: int) -> Iterator[TokenBatch]:
+def _batches(data: "StreamData", stream: Stream, context_length: int, stride: int) -> Iterator[TokenBatch]:
     """Yield the windows of a stream, which start `stride` tokens apart, with only the new targets of each."""
     for places, num_new in overlapping_windows(stream, context_length, stride, data.options.evaluation_batch_size):
         batch = data.table(WindowBatch(torch.from_numpy(places)))

@@ -86,6 +86,14 @@ class Kind:
         own = (value for value in vars(found).values() if getattr(value, "__module__", None) == found.__name__)
         return next(value for value in own if isinstance(value, type) and getattr(value, "kind", None) == self.name)
 
+    def reader(self) -> Any:
+        """Return the class with `config_type` and `metadata_checks`: the run, else the LightningModule.
+
+        Without the LightningModule a run is read without importing Lightning.
+        """
+        run = self.get("run")
+        return run if hasattr(run, "metadata_checks") else self.get("module")
+
     def function(self, module: str, name: str) -> Callable[..., Any]:
         """Import a module of the package, and return a function of it, such as `fit` of `baseline`."""
         function: Callable[..., Any] = getattr(import_module(f"{self.package}.{module}"), name)

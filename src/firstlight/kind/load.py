@@ -59,7 +59,7 @@ def open_checkpoint(path: Path) -> dict[str, Any]:
     from firstlight.lit.metadata import check_content
 
     content = read_checkpoint(path)
-    check_content(content, path, kind_of_content(content, path).get("module").metadata_checks)
+    check_content(content, path, kind_of_content(content, path).reader().metadata_checks)
     return content
 
 

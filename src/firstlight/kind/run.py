@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
 import torch.nn.functional as F
-from lightning.pytorch import Callback
 from torch import Tensor
 
 from firstlight.data.tables import IGNORED
@@ -21,8 +20,9 @@ from firstlight.kind.registry import KINDS
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.kind.tokens import first_drawable as first_drawable
 from firstlight.lit.checkpoint import METADATA
-from firstlight.lit.metadata import TRAIN_AGAIN, refuse_overflow
+from firstlight.lit.metadata import TRAIN_AGAIN, Checks, refuse_overflow
 from firstlight.lit.networks import network_of_checkpoint
+from firstlight.networks.config import TransformerConfig
 from firstlight.runs.folder import RunFolder, history_table
 from firstlight.runs.gather import metrics_of, read_run
 from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, number
@@ -30,6 +30,7 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import CONTINUATION, Tokenizer
 
 if TYPE_CHECKING:
+    from lightning.pytorch import Callback
     from pandas import DataFrame  # type: ignore[import-untyped]
 
 SPLIT, MOST_ROWS = "validation", 256  # of the figures, because the test split must not influence choices
@@ -57,7 +58,9 @@ class Run(ABC):
 
     kind: ClassVar[str]  # the name of the kind
     tokenizer_types: ClassVar[tuple[type, ...]] = (Tokenizer,)
-    metric_callbacks: ClassVar[tuple[type[Callback], ...]]  # added to each training, and measured by `measure`
+    metric_callbacks: ClassVar["tuple[type[Callback], ...]"]  # added to each training, and measured by `measure`
+    config_type: ClassVar[type[TransformerConfig]]  # the options of its network
+    metadata_checks: ClassVar[Checks]  # of its checkpoints
     evaluates_whole_texts: ClassVar[bool] = False  # whether other data without a named split is evaluated as a whole
     attention_title: ClassVar[str] = "Attention of each block"
     choice_note: ClassVar[str] = "the text is from the validation split"  # on the text of `some_text`
@@ -86,7 +89,7 @@ class Run(ABC):
         tokenizer = tokenizer_of_json(metadata["tokenizer"])
         if not isinstance(tokenizer, cls.tokenizer_types):
             raise UserError(f"{path}: a {kind.noun} does not support a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
-        network = network_of_checkpoint(content, path, kind.get("module").config_type).eval()
+        network = network_of_checkpoint(content, path, kind.reader().config_type).eval()
         network.register_forward_hook(partial(refuse_overflow, path))
         return cls(folder, path, network, metadata, tokenizer)
 

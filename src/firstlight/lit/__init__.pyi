@@ -1,5 +1,5 @@
 from firstlight.classifier.module import Classification as Classification
-from firstlight.classifier.module import Prediction as Prediction
+from firstlight.classifier.prediction import Prediction as Prediction
 from firstlight.generator.module import Generation as Generation
 from firstlight.lit.checkpoint import read_checkpoint as read_checkpoint
 from firstlight.lit.losses import classification_loss as classification_loss

@@ -1,4 +1,4 @@
-"""Checkpoint files: reading without running code from them, and atomic writing."""
+"""Reading of checkpoint files, without running code from them and without Lightning."""
 
 import json
 import lzma
@@ -8,15 +8,12 @@ import struct
 import zipfile
 import zlib
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
-from lightning.fabric.plugins import CheckpointIO
 
 from firstlight.errors import UserError
-from firstlight.files.atomic import replacing, sync
 from firstlight.files.regular import regular
 from firstlight.invocation import install_command, invocation
 from firstlight.runs.folder import EXPORTED_WEIGHTS
@@ -24,8 +21,6 @@ from firstlight.text.saved_tokenizers import json_of_library
 from firstlight.version import __version__, refuse_other
 
 STAMP = {"version": __version__}  # in the metadata of each checkpoint
-LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
-WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
 EXPORTED_CONFIG, EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG = (
     "config.json",
@@ -169,59 +164,3 @@ def _damaged_part(file: BinaryIO) -> str | None:
         if sum(part.file_size for part in parts) > file.seek(0, 2):  # torch compresses nothing
             return "its list of parts, which are larger than the file"
         return archive.testzip() or next((part.filename for part in parts if part.external_attr & FOLDER), None)
-
-
-class AtomicCheckpointIO(CheckpointIO):
-    """Writer of Lightning's checkpoints with the run's metadata. A file has a temporary name until it is complete."""
-
-    def __init__(self, metadata: dict[str, Any]) -> None:
-        """metadata: config, tokenizer and classes in plain types, so that a reader needs only the checkpoint.
-
-        Metadata that a module has already put into the checkpoint is kept.
-        """
-        self.metadata = metadata
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write a checkpoint, flush it to the disk and rename it. An existing last.ckpt becomes previous.ckpt."""
-        assert storage_options is None, "a local file has no storage options"
-        target = Path(path)
-        is_first = not target.parent.exists()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with replacing(target, before=partial(_keep, target)) as unfinished:
-                is_whole = target.name != WEIGHTS_OF_A_PROCESS
-                with unfinished.open("wb") as file:
-                    torch.save({METADATA: self.metadata | STAMP, **checkpoint} if is_whole else checkpoint, file)
-        except RuntimeError as error:  # torch's writer replaces the error of the disk
-            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-        finally:
-            if is_first and not any(target.parent.iterdir()):
-                target.parent.rmdir()  # an empty folder would mean that the checkpoints were deleted
-        sync(target.parent)  # so that the rename survives a power cut
-
-    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        """Return a checkpoint of tensors and plain types. weights_only is ignored, since no other type is ever read."""
-        del weights_only
-        if Path(path).name == WEIGHTS_OF_A_PROCESS:
-            return torch.load(path, map_location=map_location or "cpu", weights_only=True)
-        return read_checkpoint(path, map_location or "cpu")
-
-    def remove_checkpoint(self, path: Any) -> None:
-        """Delete a checkpoint."""
-        Path(path).unlink(missing_ok=True)
-
-
-def _keep(last: Path) -> None:
-    """Keep last.ckpt as previous.ckpt before it is replaced. A file named last exists at all times."""
-    if last.name != LAST or not last.is_file():
-        return
-    previous = last.with_name(PREVIOUS)
-    link = previous.with_name(f".{previous.name}-link")
-    link.unlink(missing_ok=True)
-    try:
-        link.hardlink_to(last)
-    except OSError:  # without hard links, no file is named last for a moment
-        last.replace(previous)
-    else:
-        link.replace(previous)
-        link.unlink(missing_ok=True)  # replace() does nothing if both name one file, as after a kill

@@ -4,14 +4,16 @@ import re
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import METADATA, OTHER, read_checkpoint
+
+if TYPE_CHECKING:
+    from firstlight.data.table_data import TableData
 
 TRAIN_AGAIN = f"the file is damaged or was changed; {OTHER}"
 OTHER_CHECKPOINT = f"{OTHER} with a lower learning rate"
@@ -179,7 +181,7 @@ def is_same(value: Any, other: Any) -> bool:
     return bool(value == other)
 
 
-def metadata_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
+def metadata_of(data: "TableData", kind: str, config: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of a checkpoint: plain types and tensors with which the run can be read without its data.
 
     config: `model`, the options of the network, None for a network of the user; `data`, those of the data module.

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from firstlight.choices import listed
 from firstlight.data.target_encoding import num_features as num_encoding_features
@@ -119,6 +120,8 @@ FEW_LAYERS = 100  # a network with so many is built in a second
 LARGEST_SIZE = 10**7
 LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
 NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
+NEW = (torch.empty, torch.zeros, torch.ones)  # functions that make a parameter in the networks of firstlight
+INITIALIZED = (Tensor.normal_, Tensor.uniform_, Tensor.zero_, Tensor.fill_)
 WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
 
 
@@ -195,8 +198,10 @@ def _refuse_other_values(
 
 def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:
     """Raise UserError unless the network has weights of these shapes and small position tables."""
+    is_ours = config.network.startswith("firstlight.")
+    has_small_tables = is_ours and 2 * 4 * config.context_length * config.dim <= LARGEST_TABLES  # cos and sin
     try:
-        with torch.device("meta"):
+        with WithoutWeights() if has_small_tables else torch.device("meta"):
             network = build_network(config, **sizes)
     except UserError:
         raise
@@ -206,6 +211,23 @@ def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], pat
     tables = sum(buffer.nbytes for name, buffer in network.named_buffers() if name not in weights)
     if tables > LARGEST_TABLES:
         raise UserError(f"{path}: model.context_length={config.context_length} requires large tables; {TRAIN_AGAIN}")
+
+
+class WithoutWeights(TorchFunctionMode):
+    """Mode in which the parameters of a network are on the meta device. They have shapes and take no memory.
+
+    The position tables are computed. torch would import its compiler to compute them on the meta device, too.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Return a new parameter on the meta device, or the tensor of an initialization as it is."""
+        given = kwargs or {}
+        if func in NEW:
+            return torch.empty(*args, **given | {"device": "meta"})
+        if func in INITIALIZED:
+            return args[0]
+        is_initialization = getattr(func, "__module__", None) == nn.init.__name__
+        return given["tensor"] if is_initialization else func(*args, **given)
 
 
 def refuse_foreign(target: str, checkpoint: Path) -> None:

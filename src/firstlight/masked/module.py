@@ -1,16 +1,13 @@
 """Training of a masked language model with the cross entropy of the masked words."""
 
-from typing import ClassVar
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.data.options import Truncation
 from firstlight.lit.losses import mean_loss, token_losses
-from firstlight.lit.metadata import Checks, one_of
 from firstlight.lit.training import Measured, Training
-from firstlight.masked.data import MaskedBatch, MaskedReviewData
-from firstlight.masked.options import MaskedConfig
+from firstlight.masked.batch import MaskedBatch
+from firstlight.masked.data import MaskedReviewData
+from firstlight.masked.run import MaskedRun
 
 
 class MaskedLanguageModeling(Training):
@@ -42,9 +39,9 @@ class MaskedLanguageModeling(Training):
     """
 
     kind = "masked"
-    config_type = MaskedConfig
+    config_type = MaskedRun.config_type
     data_type = MaskedReviewData
-    metadata_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
+    metadata_checks = MaskedRun.metadata_checks
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
         """Return the logits, (batch, length, vocab_size), or (places, vocab_size) if `places` is given.

@@ -1,13 +1,12 @@
 """Trained masked language models: what can be done with a run, and its figures' texts and tensors."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy, measure_tokens
 from firstlight.choices import member
 from firstlight.data.options import Truncation
 from firstlight.data.tables import count_cuts
@@ -15,10 +14,16 @@ from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
-from firstlight.masked.data import MaskedBatch, MaskedReviewData, batch_to_fill_in
+from firstlight.lazy import later
+from firstlight.lit.metadata import Checks, one_of
+from firstlight.masked.batch import MaskedBatch, batch_to_fill_in
 from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
 from firstlight.terminal_text import say, write_out
 from firstlight.text.tokenizers import CONTINUATION, MASK, SPECIAL, Tokenizer
+
+if TYPE_CHECKING:
+    from firstlight.masked.data import MaskedReviewData
 
 TEXTS_AT_ONCE = 256
 LONGEST_TEXT = 12  # words of a text that is chosen automatically
@@ -134,7 +139,11 @@ class MaskedRun(PredictingRun):
     """
 
     kind = "masked"
-    metric_callbacks = (Perplexity, TokenAccuracy)
+    config_type = MaskedConfig
+    metadata_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
+    metric_callbacks = later(
+        "firstlight.callbacks.token_metrics.Perplexity", "firstlight.callbacks.token_metrics.TokenAccuracy"
+    )
     choice_note = "the text is from the validation split, with its longest word masked"
 
     network: MaskedLanguageModel
@@ -194,7 +203,9 @@ class MaskedRun(PredictingRun):
 
     # --- evaluate ---
 
-    def measure(self, data: MaskedReviewData, split: str) -> Measurement:
+    def measure(self, data: "MaskedReviewData", split: str) -> Measurement:
+        from firstlight.callbacks.token_metrics import measure_tokens  # and Lightning
+
         rows = data.rows(split)  # their masked positions are those of the validation of the training
         if not len(rows):
             raise UserError(f"{data.source.where} has no {split} rows; choose another --split")
@@ -203,7 +214,7 @@ class MaskedRun(PredictingRun):
 
     # --- explore ---
 
-    def some_text(self, data: MaskedReviewData) -> str:
+    def some_text(self, data: "MaskedReviewData") -> str:
         rows = data.rows(SPLIT)
         row = rows[[first_drawable(data.encoded.ids.lengths[rows])]]
         (text,) = data.source.texts(data.options.text_columns, row.tolist())

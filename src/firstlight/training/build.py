@@ -30,7 +30,7 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.kind.kind import Kind
 from firstlight.kind.registry import kind_of_config
-from firstlight.lit.checkpoint import AtomicCheckpointIO
+from firstlight.lit.checkpoint_writer import AtomicCheckpointIO
 from firstlight.lit.lightning_internals import NoProfiler, call_overridden_hooks_only
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network

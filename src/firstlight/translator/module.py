@@ -1,22 +1,16 @@
 """Training of a translator with the cross entropy of each target token, given the true tokens before it."""
 
-from types import NoneType
-from typing import ClassVar
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.tables import IGNORED
 from firstlight.lit.losses import LossFunction, mean_loss, token_losses
-from firstlight.lit.metadata import Checks, of_type
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Measured, Training
 from firstlight.networks.config import check_share
 from firstlight.translator.data import PairBatch, PairData
-from firstlight.translator.options import EncoderDecoderConfig
-
-COLUMNS = ("source_column", "target_column")
+from firstlight.translator.run import TranslatorRun
 
 
 class Translation(Training):
@@ -53,12 +47,9 @@ class Translation(Training):
     """
 
     kind = "translator"
-    config_type = EncoderDecoderConfig
+    config_type = TranslatorRun.config_type
     data_type = PairData
-    metadata_checks: ClassVar[Checks] = {
-        "source_tokenizer": of_type(str, NoneType),
-        **{f"config.data.{name}": of_type(str) for name in COLUMNS},
-    }
+    metadata_checks = TranslatorRun.metadata_checks
 
     def __init__(
         self,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
-from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy, measure_tokens
 from firstlight.data.batches import EvaluationBatches
 from firstlight.data.tables import count_cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
@@ -17,17 +17,21 @@ from firstlight.kind.attention import Attention, AttentionMap, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.kind.tokens import DrawnTokens, drawn_words
-from firstlight.lit.metadata import TRAIN_AGAIN
+from firstlight.lazy import later
+from firstlight.lit.metadata import TRAIN_AGAIN, Checks, of_type
 from firstlight.terminal_text import write_out
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, END_ID, SentenceTokenizer
 from firstlight.translator.corpus import PairTokenizers
-from firstlight.translator.data import PairData
 from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.translations import score
+from firstlight.translator.options import EncoderDecoderConfig
+
+if TYPE_CHECKING:
+    from firstlight.translator.data import PairData
 
 SENTENCES_AT_ONCE = 64
+COLUMNS = ("source_column", "target_column")
 
 
 class TranslatorRun(PredictingRun):
@@ -45,8 +49,15 @@ class TranslatorRun(PredictingRun):
     """
 
     kind = "translator"
+    config_type = EncoderDecoderConfig
+    metadata_checks: ClassVar[Checks] = {
+        "source_tokenizer": of_type(str, NoneType),
+        **{f"config.data.{name}": of_type(str) for name in COLUMNS},
+    }
     tokenizer_types = (SentenceTokenizer,)
-    metric_callbacks = (Perplexity, TokenAccuracy)
+    metric_callbacks = later(
+        "firstlight.callbacks.token_metrics.Perplexity", "firstlight.callbacks.token_metrics.TokenAccuracy"
+    )
     attention_title = "Attention of each block during the translation"
     choice_note = "the sentence is from the validation split"
 
@@ -180,7 +191,10 @@ class TranslatorRun(PredictingRun):
 
     # --- evaluate ---
 
-    def measure(self, data: PairData, split: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> Measurement:
+    def measure(self, data: "PairData", split: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> Measurement:
+        from firstlight.callbacks.token_metrics import measure_tokens  # and Lightning
+        from firstlight.translator.translations import score
+
         searches = {beams: self.search(beams, length_penalty) for beams in sorted({1, beam_size})}  # checks both
         rows = data.rows(split)
         if not len(rows):
@@ -203,7 +217,7 @@ class TranslatorRun(PredictingRun):
 
     # --- explore ---
 
-    def some_text(self, data: PairData) -> str:
+    def some_text(self, data: "PairData") -> str:
         rows = data.rows(SPLIT)
         return data.texts(rows[[first_drawable(data.encoded.source.lengths[rows])]])[0][0]
 

@@ -34,7 +34,7 @@ def exported(panel: Panel) -> tuple[dict[str, Any], bytes]:
     run, kind, part = panel.run, KINDS[panel.kind], unsupported_part(panel)
     if part is not None:
         raise UserError(f"{run.path}: --export does not support {part}; name another run, or leave out --export")
-    config = kind.get("module").config_type(**run.config["model"])
+    config = kind.reader().config_type(**run.config["model"])
     description, tensors = described(run.network, config)
     return {"kind": kind.name, **description, **panel.page_data()}, tensors
 
