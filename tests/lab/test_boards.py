@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from firstlight.lab.reports.boards import boards, common_metric, not_counted, reason, short_name, spread_of, swept_keys
-from firstlight.lab.reports.text import headers, rows_of
+from firstlight.lab.reports.tables import headers, rows_of
 from firstlight.runs.summary import Run, shown
 from run_folders import a_row, falls
 

@@ -6,8 +6,7 @@ import re
 
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.tables import Table
-from firstlight.lab.reports.text import headers, markdown
+from firstlight.lab.reports.tables import Table, headers, markdown
 from firstlight.runs.summary import Run
 from run_folders import a_row, falls
 

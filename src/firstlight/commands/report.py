@@ -17,7 +17,7 @@ from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.invocation import install_command
-from firstlight.lab.reports import text
+from firstlight.lab.reports import tables
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs, has_folds
 from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
@@ -180,7 +180,9 @@ def report(options: ReportOptions) -> Path:
     title, notes = heading(options, runs, ranked, len(left))
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, "\n".join(each.html() for each in sections)),
-        "report.md": "\n".join([text.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]),
+        "report.md": "\n".join(
+            [tables.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]
+        ),
         "report.csv": (table := runs_table(found, runs)).csv(),
     }
     for each in (load, of_tests):
@@ -293,7 +295,7 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
     when = datetime.now().strftime("%Y-%m-%d %H:%M")
     count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     grouped = ", ".join(options.group_by or ["every key but the seed"])
-    ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
+    ranked = "; ".join(f"{board.name} by {tables.direction(board)}" for board in found) or "nothing"
     notes = [
         f"{when}. {len(runs) - left} of {count} are counted, {left} are not. Grouped by {grouped}.",
         f"Ranked: {ranked}. ± is half of the 95% interval over seeds. The test split is not used for ranking.",
@@ -306,21 +308,21 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
         widened = "widened by Holm's method to a family-wise 95% over the comparisons of a table"
         notes.append(f"A difference is ± half of its 95% interval, {widened} ({counts}).")
     if any(run.is_sample for run in runs):
-        notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
+        notes.append(f"{SAMPLE_NOTE} These runs are marked {tables.SAMPLE_MARK} and ranked among themselves.")
     return f"{options.folder}: {count}", notes
 
 
 def groups_table(board: Board) -> Table:
     """Return the table of the best groups of a board for the terminal."""
-    found = zip(board.groups, text.rows_of(board), strict=True)
-    groups = [(group, row) for group, row in found if not text.is_pruned(group)][:GROUPS_ON_TERMINAL]
+    found = zip(board.groups, tables.rows_of(board), strict=True)
+    groups = [(group, row) for group, row in found if not tables.is_pruned(group)][:GROUPS_ON_TERMINAL]
     against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
     headers, rows = {"seeds": "seeds", board.metric or "metric": "mean ± 95%", "best": "best"}, []
     if len(groups) == 1 or len({tuple(group.parameters) for group, _ in groups}) > 1:
         headers["parameters"] = "parameters"
     for group, row in groups:
         cell = {each.header: each.text for each in row}
-        verdict = [text.verdict_of(group, board, is_short=True)] if against else []
+        verdict = [tables.verdict_of(group, board, is_short=True)] if against else []
         name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
         rows.append([cell["rank"], name, *(cell[header] for header in headers), *verdict])
     columns = [
@@ -329,7 +331,7 @@ def groups_table(board: Board) -> Table:
         *(Column(name, is_whole=True) for name in headers.values()),
     ]
     columns += [Column(against, is_left=True)] if against else []
-    return Table(f"{board.name}: {text.direction(board)}", columns, rows)
+    return Table(f"{board.name}: {tables.direction(board)}", columns, rows)
 
 
 def show(found: Sequence[Board]) -> None:
@@ -341,6 +343,6 @@ def show(found: Sequence[Board]) -> None:
         if board.finding:
             console.print(board.finding, soft_wrap=True)
         console.print(groups_table(board).on_terminal())
-        left = sum(not text.is_pruned(group) for group in board.groups) - GROUPS_ON_TERMINAL
+        left = sum(not tables.is_pruned(group) for group in board.groups) - GROUPS_ON_TERMINAL
         if left > 0:
             console.print(f"… and {left} more groups in the files")

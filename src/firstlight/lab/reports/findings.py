@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from firstlight.choices import listed
 from firstlight.lab.reports.boards import Board, Group, board_of, last_part, short_name
-from firstlight.lab.reports.text import spread_text
+from firstlight.lab.reports.tables import spread_text
 from firstlight.lab.reports.verdicts import (
     DRAWS,
     Comparison,

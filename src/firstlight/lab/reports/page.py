@@ -16,7 +16,7 @@ from typing import Any
 from firstlight.lab.frame import framed, packaged
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.lab.reports.text import Cell, data_of, direction, headers, rows_of
+from firstlight.lab.reports.tables import Cell, data_of, direction, headers, rows_of
 from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
 

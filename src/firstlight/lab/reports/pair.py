@@ -15,8 +15,7 @@ from firstlight.invocation import invocation
 from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, at, direction_of, read_small, with_settings
 from firstlight.lab.reports.boards import Board, Direction, board_of, common_metric, notes_of, spread_of
 from firstlight.lab.reports.page import page
-from firstlight.lab.reports.tables import Section, Table
-from firstlight.lab.reports.text import direction, duration, spread_text
+from firstlight.lab.reports.tables import Section, Table, direction, duration, spread_text
 from firstlight.lab.reports.verdicts import (
     LEVEL,
     TOO_FEW_SEEDS,

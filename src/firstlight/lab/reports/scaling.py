@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from firstlight.errors import UserError
 from firstlight.lab.reports.boards import Direction, Group, boards, notes_of, short_name, swept_keys
-from firstlight.lab.reports.tables import Section, Table
-from firstlight.lab.reports.text import spread_text
+from firstlight.lab.reports.tables import Section, Table, spread_text
 from firstlight.lab.reports.verdicts import Load, by_unit, compare, crossing_text, verdicts
 from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, shown
 

@@ -1,15 +1,19 @@
-"""Tables and sections of a report, which write themselves for the terminal, as Markdown, as HTML and as CSV."""
+"""Tables and sections of a report for the terminal, Markdown, HTML and CSV, and the texts of their cells."""
 
 import base64
 import csv
 import html
 import io
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
+from firstlight.lab.reports.verdicts import short_verdict, verdict_text
+from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -151,3 +155,151 @@ def escaped(text: str) -> str:
     """Return a text on one line, with the special characters of Markdown and HTML escaped."""
     line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
     return re.sub(r"([\\`*|\[])", r"\\\1", line)
+
+
+def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """Return the report as Markdown: the ranked groups of each task, and the runs that are not counted."""
+    lines = [f"# {escaped(title)}", "", *(f"{escaped(note)}  " for note in notes)]
+    for board in found:
+        lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
+        lines += [escaped(board.finding), ""] if board.finding else []
+        lines += Table("", headers(board), [[cell.text for cell in row] for row in rows_of(board)]).markdown()
+    rows = [
+        [run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in not_counted(found, runs)
+    ]
+    if rows:
+        lines += Table("Not counted", ["run", "task", "data", "status", "why"], rows).markdown(2)
+    return "\n".join(lines) + "\n"
+
+
+def direction(board: Board) -> str:
+    """Return the metric and its direction, such as `val/loss (lower is better)`."""
+    if board.metric is None:
+        return "no metric for the ranking"
+    return f"{board.metric} ({'lower' if board.falls else 'higher'} is better)"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the table of groups, with the value by which it is sorted."""
+
+    header: str
+    text: str
+    sort: Any
+
+
+def headers(board: Board) -> list[str]:
+    """Return the headers of the table of groups."""
+    return [cell.header for cell in rows_of(board)[0]]
+
+
+def rows_of(board: Board) -> list[list[Cell]]:
+    """Return the cells of each group in the table of groups. All rows have the same headers."""
+    columns = (board.metric or "metric", *other_metrics(board))
+    places = {name: _decimals([group.spreads.get(name) for group in board.groups]) for name in columns}
+    return [_row_of(group, board, places) for group in board.groups]
+
+
+def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]:
+    best, metric = group.best, board.metric or "metric"
+    value = best.metrics[board.metric] if best and board.metric else None
+    spread = group.spreads.get(metric)
+    sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
+    left = f" + {len(group.others)} not counted" if group.others else ""
+    data = data_of([*group.counted, *group.others])
+    pools_others = any(each.differ for each in board.groups)  # runs that differ in more than the seed
+    return [
+        Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
+        Cell(metric, "pruned" if is_pruned(group) else spread_text(spread, places[metric]), spread and spread.mean),
+        *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
+        Cell("best", "–" if value is None else f"{value:,.{places[metric]}f}", value),
+        *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
+        *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if pools_others else []),
+        Cell("data", data, data),
+        Cell("seeds", str(group.seeds), group.seeds),
+        Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
+        *(
+            Cell(name, spread_text(group.spreads.get(name), places[name]), mean_of(group, name))
+            for name in other_metrics(board)
+        ),
+        Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
+        Cell("fit time", duration(group.seconds), group.seconds),
+        Cell("best run", best.folder if best else "–", best.folder if best else ""),
+    ]
+
+
+def is_pruned(group: Group) -> bool:
+    """Return whether a group has no runs but trials that the pruner of a search has stopped."""
+    return not group.counted and all(run.status == PRUNED for run in group.others)
+
+
+def mean_of(group: Group, metric: str) -> float | None:
+    """Return the mean of a metric over the seeds of a group."""
+    spread = group.spreads.get(metric)
+    return spread.mean if spread else None
+
+
+def against(board: Board) -> str:
+    """Return the header of the verdicts, such as `against small · dropout 0.1`."""
+    assert board.reference is not None
+    return f"against {short_name(board.groups[board.reference].keys)}"
+
+
+def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
+    """Return the verdict on a group as text. is_short: whether to leave out the reason."""
+    if group.rank is not None and group.rank - 1 == board.reference:
+        return "the reference"
+    verdict = board.verdict(group)
+    if verdict is None:
+        return "–"
+    return (short_verdict if is_short else verdict_text)(verdict, board.metric or "")
+
+
+def _order_of_verdict(group: Group, board: Board) -> int:
+    verdict = board.verdict(group)
+    return {"better": 0, "undecided": 2, "worse": 3}[verdict.word] if verdict else 1
+
+
+def other_metrics(board: Board) -> list[str]:
+    """Return the test metrics, which are shown but not used for the ranking."""
+    return [name for name in board.metrics if name.startswith("test/")]
+
+
+def data_of(runs: Sequence[Run]) -> str:
+    """Return the data sources of some runs as text."""
+    sources = sorted({run.source for run in runs if run.source is not None})
+    return ", ".join(SAMPLE_MARK if source == "sample" else source for source in sources) or "–"
+
+
+def _decimals(spreads: Sequence[Spread | None]) -> int:
+    """Return the number of decimals of a column: at most four digits of the largest mean, and one of each interval."""
+    known = [spread for spread in spreads if spread is not None and math.isfinite(spread.mean)]
+    largest = max((abs(spread.mean) for spread in known), default=0) or 1
+    most = max(0, 3 - math.floor(math.log10(largest)))
+    needed = [len(f"{spread.mean:.{most}f}".rstrip("0").partition(".")[2]) for spread in known]
+    widths = [-math.floor(math.log10(spread.half_width)) for spread in known if spread.half_width]
+    return min(max([0, *needed, *widths]), most + 2)
+
+
+def spread_text(spread: Spread | None, decimals: int | None = None) -> str:
+    """Return the mean with half of its 95% interval, such as `0.475 ± 0.003`, or only the mean of one seed.
+
+    decimals: of both numbers; None: four significant digits of the mean, and two of the interval.
+    """
+    if spread is None:
+        return "–"
+    if decimals is not None:
+        width = "" if spread.half_width is None else f" ± {spread.half_width:.{decimals}f}"
+        return f"{spread.mean:,.{decimals}f}{width}"
+    if spread.half_width is None:
+        return number(spread.mean)
+    return f"{number(spread.mean)} ± {spread.half_width:.2g}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration as text, in seconds, minutes or hours."""
+    if seconds is None:
+        return "–"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
