@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstlight.data.options import Truncation
-from firstlight.data.tables import NUM_MARKS, fitted, kept_places
+from firstlight.data.tables import fitted, kept_places
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import DELIMITER_ID, EXTRACT_ID, START_ID, train_word_tokenizer
@@ -23,7 +23,7 @@ def kept(text: list[int], count: int, truncation: Truncation) -> list[int]:
 def expected(first: list[int], second: list[int], context_length: int, truncation: Truncation) -> list[int]:
     """Remove one token at a time from the longer text, and from the second of two equally long texts."""
     sizes = [len(first), len(second)]
-    while sum(sizes) + NUM_MARKS > context_length:
+    while sum(sizes) + len(PAIRS.marks) > context_length:
         sizes[0 if sizes[0] > sizes[1] else 1] -= 1
     texts = (kept(text, size, truncation) for text, size in zip((first, second), sizes, strict=True))
     return [START_ID, *next(texts), DELIMITER_ID, *next(texts), EXTRACT_ID]
@@ -42,12 +42,12 @@ def test_tokens_are_removed_from_the_longer_text_until_both_fit(context_length: 
 
 def test_the_places_are_those_of_the_tokens_that_are_kept() -> None:
     ids = PAIRS.encode_batch(["a b c a b c ||| d e"])
-    assert kept_places(ids, 8, Truncation.tail).ids.tolist() == [0, 4, 5, 6, 7, 8, 9, 10]
-    assert ids.ids[kept_places(ids, 8, Truncation.tail).ids].tolist() == PAIRS.encode("a b c ||| d e")
+    assert kept_places(ids, PAIRS, 8, Truncation.tail).ids.tolist() == [0, 4, 5, 6, 7, 8, 9, 10]
+    assert ids.ids[kept_places(ids, PAIRS, 8, Truncation.tail).ids].tolist() == PAIRS.encode("a b c ||| d e")
 
 
 def test_a_context_without_room_for_two_words_is_refused() -> None:
-    with pytest.raises(UserError, match="context_length=4 is too short for pairs of texts; use 5 or more"):
+    with pytest.raises(UserError, match="context_length=4 is too short for texts with marks; use 5 or more"):
         fitted(PAIRS.encode_batch(["a b ||| c"]), PAIRS, 4, Truncation.head)
 
 

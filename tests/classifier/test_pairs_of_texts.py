@@ -59,7 +59,7 @@ def test_a_run_of_pairs_predicts_pairs_and_strings_with_a_separator(home: tuple[
     assert run.predict((pair[0] * 9, pair[1])).label in run.class_names  # longer than the context
     with pytest.raises(UserError, match=r"write \|\|\| between the two"):
         run.predict("A dog runs.")
-    with pytest.raises(UserError, match=r"^--long-texts windows requires a run of single texts; leave"):
+    with pytest.raises(UserError, match=r"^--long-texts windows requires a run of single texts without marks; leave"):
         run.predict(pair, long_texts="windows")
 
 

@@ -141,6 +141,7 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
         "evaluate": ["logs/run"],
         "explore": ["logs/run", "--figures", "curves"],
     }
+    uses |= {f"export {to}": ["logs/run", "--to", to, "--output", "out"] for to in ("safetensors", "torch-export")}
     if task != "names":
         uses |= {
             f"predict {ending}": ["logs/run", "--input", str(texts), "--text-column", "en", "--output", f"x.{ending}"]
@@ -159,7 +160,9 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
                 if done.returncode:
                     assert_full(done)
                     left = [
-                        str(path) for path in where.rglob("*") if path.name.startswith((".x", ".report", ".metrics"))
+                        str(path)
+                        for path in where.rglob("*")
+                        if path.name.startswith((".x", ".report", ".metrics", ".out", "out"))
                     ]
                     assert not left, f"left: {left}"
                     disks.enlarge()

@@ -23,7 +23,7 @@ from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import Tokenizer, special_tokens
+from firstlight.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class ReviewData(TextRows):
 
     def encode(self) -> EncodedTexts:
         if self.reader is None:
-            return encode(self.source, self.options)
+            return encode(self.source, self.options, self.given_tokenizer)
         tokenizer: Any = tokenizer_of_json(self.reader["tokenizer"])
         label_names = self.reader["label_names"]
         if self._is_read_as_sentiments and tuple(label_names) == STARS and self.options.labels is Labels.classes:
@@ -155,8 +155,7 @@ class ReviewData(TextRows):
 
     def training_words(self) -> dict[str, TrainingWords]:
         ids = self.encoded.select(self.rows("train"))
-        no_words = tuple(range(len(special_tokens(pairs=self.tokenizer.reads_pairs))))
-        return {"embedding": TrainingWords(self.tokenizer.words, ids, no_words)}
+        return {"embedding": TrainingWords(self.tokenizer.words, ids, self.tokenizer.no_words)}
 
     def texts(self, split: str, count: int) -> list[str]:
         """Return the texts of the first `count` rows of a split, pairs with ||| between their texts.

@@ -11,7 +11,7 @@ from firstlight.classifier.network import LogisticRegression
 from firstlight.classifier.run import NO_WORD, ClassifierRun
 from firstlight.errors import UserError
 from firstlight.lit.losses import log_odds
-from firstlight.text.tokenizers import EXTRACT_ID, START_ID, UNKNOWN_ID
+from firstlight.text.tokenizers import UNKNOWN_ID
 
 STEPS = 64  # interpolation steps of integrated gradients
 
@@ -52,8 +52,8 @@ def attributions(run: ClassifierRun, text: str, label: str | None = None) -> Att
 
 
 def _baseline(ids: Tensor, run: ClassifierRun) -> Tensor:
-    """Return an unknown word in the place of each token except the marks of a pair. ids: (1, tokens)."""
-    is_mark = (ids >= START_ID) & (ids <= EXTRACT_ID) & run.tokenizer.reads_pairs
+    """Return an unknown word in the place of each token except the marks. ids: (1, tokens)."""
+    is_mark = torch.isin(ids, torch.tensor(run.tokenizer.no_words))
     return torch.where(is_mark, ids, UNKNOWN_ID)
 
 

@@ -32,8 +32,8 @@ class ClassifierConfig(TransformerConfig):
         architecture: Structure of the classifier: "transformer", or one of the baselines "bag_of_words" and "logistic",
             which use few of the options.
         pooling: Reduction of all tokens to one prediction: "mean", "max", "first", "last", "attention" (a learned
-            mean), "flatten" (a linear layer over all tokens) or "per_token" (a score for each token, then a linear
-            layer, as in post 1 (reviews)).
+            mean), "flatten" (a linear layer over all tokens), "bert" (the first token through a linear layer and tanh)
+            or "per_token" (a score for each token, then a linear layer, as in post 1 (reviews)).
         token_dropout: Probability of replacing a token by [UNK] in training, from 0 to below 1; it prevents learning
             rare words by heart.
         convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no
@@ -54,7 +54,7 @@ class ClassifierConfig(TransformerConfig):
         <PoolingKind.mean: 'mean'>
         >>> ClassifierConfig(pooling="average")
         Traceback (most recent call last):
-        ValueError: model.pooling='average' must be one of per_token, flatten, mean, first, last, max, attention
+        ValueError: model.pooling='average' must be one of per_token, flatten, mean, first, last, max, attention, bert
     """
 
     architecture: Architecture = Architecture.transformer
@@ -105,6 +105,9 @@ class ClassifierConfig(TransformerConfig):
     def _check_parametrization(self) -> None:
         super()._check_parametrization()
         if self.parametrization is Parametrization.mup:
+            if self.pooling is PoolingKind.bert:
+                problem = "model.parametrization=mup does not apply to model.pooling=bert"
+                raise ValueError(f"{problem}; set model.pooling=first")
             self._refuse_baseline("model.parametrization=mup", "model.parametrization=standard")
 
     def _refuse_baseline(self, setting: str, remedy: str) -> None:

@@ -27,7 +27,7 @@ from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.metadata import TRAIN_AGAIN, Checks, are_names, one_of, unless_missing
 from firstlight.terminal_text import note, write_out
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import CONTINUATION, PAIR_MARKS, UNKNOWN_ID, Text, Tokenizer, joined
+from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID, Text, Tokenizer, joined
 
 if TYPE_CHECKING:
     from firstlight.classifier.data import ReviewData
@@ -142,8 +142,8 @@ class ClassifierRun(PredictingRun):
         >>> run.reading(None).name
         """
         chosen = self.long_texts if long_texts is None else member(LongTexts, long_texts, "long_texts")
-        if chosen is LongTexts.windows and self.tokenizer.reads_pairs:
-            raise UserError("--long-texts windows requires a run of single texts; leave it out")
+        if chosen is LongTexts.windows and self.tokenizer.marks:
+            raise UserError("--long-texts windows requires a run of single texts without marks; leave it out")
         return chosen
 
     def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
@@ -211,8 +211,8 @@ class ClassifierRun(PredictingRun):
         >>> run.places(run.tokenizer.encode_batch(["It works."]))
         """
         length = self.config["context_length"]
-        if self.tokenizer.reads_pairs:
-            return kept_places(ids, length, self.truncation).ids.astype(np.int64)
+        if self.tokenizer.marks:
+            return kept_places(ids, self.tokenizer, length, self.truncation).ids.astype(np.int64)
         every_place = RaggedIds(np.arange(len(ids.ids), dtype=np.int32), ids.offsets)
         return self.batch(every_place).token_ids[0].numpy()
 
@@ -240,7 +240,7 @@ class ClassifierRun(PredictingRun):
         >>> run.words("It's great!")
         """
         found = self.tokenizer.words_of(text)
-        return [] if set(found) <= set(PAIR_MARKS) else found
+        return [] if set(found) <= set(self.tokenizer.marks) else found
 
     def read(self, words: list[str]) -> ReadWords:
         """Return the words of a text as the network reads them. words: as returned by `words`.

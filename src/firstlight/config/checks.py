@@ -17,7 +17,7 @@ from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.registry import KINDS
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.named import find_run, find_runs, has_checkpoint
+from firstlight.runs.named import find_run, find_runs, has_checkpoint, is_export
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
 from firstlight.runs.trials import MEASURES
@@ -172,7 +172,7 @@ def check_run(config: DictConfig) -> None:
     if config.compile_mode is not None and not config.compile:
         raise UserError(f"compile_mode={config.compile_mode} requires compile=true; set that too, or leave it out")
     has_own = config.resume is not None and has_checkpoint(RunFolder(Path(config.resume)))
-    if config.init_from is not None and not has_own:  # a run that resumes needs its source no more, which may be moved
+    if config.init_from is not None and not is_export(config.init_from) and not has_own:  # which resuming needs no more
         find_run(config.init_from, Path(config.paths.log_dir))
 
 

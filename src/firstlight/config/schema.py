@@ -91,7 +91,7 @@ class RootConfig:
         resume: Run to resume: its folder, latest for the newest unfinished run outside of sweeps, or auto for the
             newest unfinished run with this configuration; null: start a new run.
         init_from: Trained run whose weights the network starts from, as a folder, latest, latest-sweep or
-            best:<metric>; for fine-tuning.
+            best:<metric>; for fine-tuning. Or a folder of GPT-2, Llama or BERT that transformers saved.
         teacher: Teachers whose predictions the network learns in addition to the labels: a run (its folder, latest or
             best:<metric>), the folder of a sweep, or a list of these.
         compile: Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a

@@ -22,6 +22,7 @@ from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import (
     Text,
     Tokenizer,
@@ -48,7 +49,7 @@ class EncodedTexts(Encoded):
 
     ids: RaggedIds
     labels: NDArray[np.int64]
-    tokenizer: Tokenizer
+    tokenizer: Any
     label_names: list[str] = field(default_factory=list)
     first_lines: dict[str, dict[str, int]] = field(default_factory=dict)
     meanings: dict[str, int] = field(default_factory=dict)
@@ -92,7 +93,7 @@ def encode(
         facts["overlaps"],
         RaggedIds(arrays["ids"], arrays["offsets"]),
         arrays["labels"],
-        Tokenizer.from_json(facts["tokenizer"]),
+        tokenizer_of_json(facts["tokenizer"]),
         first_lines=facts["lines"],
     )
     if labeled is None:

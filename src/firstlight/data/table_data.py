@@ -57,6 +57,7 @@ class TableData(LightningDataModule):
         options: The options of the data module, as a dataclass.
         options_type: The class of these options. The decorator `takes` sets it.
         tokenizer: The tokenizer of the texts, or of the target sentences of a translator. Set by `setup`.
+        given_tokenizer: The tokenizer that replaces one of the training texts, or None.
         table: The module that turns indices into a batch of tokens. Set by `setup`.
         index_batch: The type of a batch of indices.
 
@@ -77,6 +78,7 @@ class TableData(LightningDataModule):
     options: Any
     table: Any
     tokenizer: Any
+    given_tokenizer: Any = None
 
     def __init__(self, *rows: Any, **options: Any) -> None:
         super().__init__()
@@ -305,7 +307,9 @@ class TextRows(RowData):
 
     def encode(self) -> EncodedTexts:
         """Return the encoded texts, from the cache if it has them."""
-        tokenizer: Any = None if self.reader is None else tokenizer_of_json(self.reader["tokenizer"])
+        tokenizer: Any = self.given_tokenizer
+        if self.reader is not None:
+            tokenizer = tokenizer_of_json(self.reader["tokenizer"])
         return encode(self.source, self.options, tokenizer)
 
     def read_as(self, metadata: dict[str, Any]) -> None:

@@ -15,11 +15,9 @@ from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.data.windows import WindowBatch
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import DELIMITER_ID, PAD_ID, PAIR_MARKS, Tokenizer
+from firstlight.text.tokenizers import DELIMITER_ID, PAD_ID, Tokenizer
 
 log = logging.getLogger(__name__)
-
-NUM_MARKS = len(PAIR_MARKS)  # [START] before the first text, [DELIMITER] between the texts, [EXTRACT] at the end
 
 
 def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
@@ -244,31 +242,34 @@ def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
 
 
 def fitted(ids: RaggedIds, tokenizer: Tokenizer, context_length: int, truncation: Truncation) -> RaggedIds:
-    """Return encoded texts of which the pairs fit the context. Single texts are returned unchanged.
+    """Return encoded texts of which those with marks fit the context. Texts without marks are returned unchanged.
 
     Tokens are removed from the longer text of a pair until both fit. If both are longer than half of the context, each
     keeps a half, and the first one an odd token. truncation: the tokens of a text that are kept.
     """
-    if not tokenizer.reads_pairs or not len(ids) or int(ids.lengths.max()) <= context_length:
+    if not tokenizer.marks or not len(ids) or int(ids.lengths.max()) <= context_length:
         return ids
-    places = kept_places(ids, context_length, truncation)
+    places = kept_places(ids, tokenizer, context_length, truncation)
     starts = np.repeat(ids.offsets[:-1], places.lengths)
     return RaggedIds(ids.ids[starts + places.ids], places.offsets)
 
 
-def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> RaggedIds:
-    """Return the places, counted from 0 in each row, of the tokens of pairs that are kept in the context.
+def kept_places(ids: RaggedIds, tokenizer: Tokenizer, context_length: int, truncation: Truncation) -> RaggedIds:
+    """Return the places, counted from 0 in each row, of the tokens that are kept in the context.
 
-    ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT].
+    ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT]; or texts between two marks.
     """
     if context_length < SHORTEST_PAIR:
-        raise UserError(f"context_length={context_length} is too short for pairs of texts; use {SHORTEST_PAIR} or more")
+        problem = f"context_length={context_length} is too short for texts with marks"
+        raise UserError(f"{problem}; use {SHORTEST_PAIR} or more")
     rows = np.repeat(np.arange(len(ids)), ids.lengths)  # (tokens,), the row of each token
-    is_delimiter = ids.ids == DELIMITER_ID
-    assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"
-    delimiters = np.flatnonzero(is_delimiter) - ids.offsets[:-1]  # (rows,)
-    first, second = delimiters - 1, ids.lengths - delimiters - 2  # (rows,), the tokens of each text
-    budget = context_length - NUM_MARKS
+    delimiters = ids.lengths - 1  # (rows,), the place of the mark after the first text
+    if tokenizer.reads_pairs:
+        is_delimiter = ids.ids == DELIMITER_ID
+        assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"
+        delimiters = np.flatnonzero(is_delimiter) - ids.offsets[:-1]
+    first, second = delimiters - 1, (ids.lengths - delimiters - 2).clip(0)  # (rows,), the tokens of each text
+    budget = context_length - len(tokenizer.marks)
     keep_first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
     keep_second = np.minimum(second, budget - keep_first)
     places = np.arange(len(ids.ids)) - ids.offsets[rows]
@@ -276,5 +277,5 @@ def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> 
     for begins, lengths, kept in ((1, first, keep_first), (delimiters + 1, second, keep_second)):
         cuts = begins + truncation.tokens_of_head(kept)  # (rows,), the first token that is left out
         is_kept &= (places < cuts[rows]) | (places >= (cuts + lengths - kept)[rows])
-    offsets = np.concatenate([[0], np.cumsum(keep_first + keep_second + NUM_MARKS)])
+    offsets = np.concatenate([[0], np.cumsum(keep_first + keep_second + len(tokenizer.marks))])
     return RaggedIds(places[is_kept], offsets)

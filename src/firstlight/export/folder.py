@@ -19,7 +19,6 @@ from firstlight.invocation import install_command
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.lit.checkpoint import (
-    EXPORTED_CONFIG,
     EXPORTED_SOURCE_TOKENIZER,
     EXPORTED_TOKENIZER,
     EXPORTED_TOKENIZER_CONFIG,
@@ -27,7 +26,7 @@ from firstlight.lit.checkpoint import (
     TARGET_ENCODING,
 )
 from firstlight.lit.networks import plain
-from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
+from firstlight.runs.folder import EXPORTED_CONFIG, EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.predictions import FOLDER, read_predictions
 from firstlight.text.saved_tokenizers import kind_in_json, library_tokenizer, tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END, SentenceTokenizer
@@ -96,9 +95,13 @@ def write_huggingface(run: Run, folder: Path) -> list[str]:
     options |= {"architectures": [form.name], "dtype": dtype, "tie_word_embeddings": False} | ids | options
     write_json(folder / "config.json", options)
     write_weights(folder, {name: weight.detach().contiguous().clone() for name, weight in weights.items()})
-    if run.kind in ("generator", "translator"):
-        write_json(folder / "generation_config.json", _generation(options, config.context_length))
+    write_generation(folder, options, run)
     (folder / "README.md").write_text(card(run, "transformers"), encoding="utf-8")
+    return write_tokenizers(run, folder)
+
+
+def write_tokenizers(run: Run, folder: Path) -> list[str]:
+    """Write the tokenizer that reads texts, and that of translations with another vocabulary. Return notes."""
     notes = write_tokenizer(run, folder, run.metadata.get("source_tokenizer"), mask=run.kind == "masked")
     if run.metadata.get("source_tokenizer"):
         (target := folder / "target").mkdir()
@@ -107,12 +110,15 @@ def write_huggingface(run: Run, folder: Path) -> list[str]:
     return notes
 
 
-def _generation(options: dict[str, Any], context_length: int) -> dict[str, Any]:
-    """Return generation_config.json: sampling for a generator, and beam search for a translator."""
+def write_generation(folder: Path, options: dict[str, Any], run: Run, num_beams: int = 4) -> None:
+    """Write generation_config.json: sampling for a generator, beam search for a translator; nothing for other kinds."""
+    if run.kind not in ("generator", "translator"):
+        return
     kept = {key: options[key] for key in options if key.endswith("_token_id")}
-    if "decoder_start_token_id" not in options:
-        return kept | {"max_length": context_length, "do_sample": True}
-    return kept | {"max_length": context_length, "num_beams": 4, "suppress_tokens": [PAD_ID, UNKNOWN_ID, BEGIN_ID]}
+    kept["max_length"] = run.config["context_length"]
+    searched = {"num_beams": num_beams, "suppress_tokens": [PAD_ID, UNKNOWN_ID, BEGIN_ID]}
+    how = {"do_sample": True} if run.kind == "generator" else searched
+    write_json(folder / "generation_config.json", kept | how)
 
 
 def refuse_inexpressible(run: Run, config: Any, form: Form) -> None:

@@ -27,6 +27,17 @@ ACTIVATIONS = {  # ours → that of transformers
 }
 NEVER = -1e4  # the bias of [MASK] in the output layer, which firstlight does not score
 LINEAR = 2.0**27  # 1 over it is so small that tanh of it is the number itself
+SIZES = (
+    *("dim", "num_layers", "num_heads", "feed_forward_dim", "context_length"),
+    *("dropout", "attention_dropout", "activation", "norm_eps"),
+)
+OF_BERT_AND_LLAMA = "hidden_size num_hidden_layers num_attention_heads intermediate_size max_position_embeddings"
+NAMES = {  # of SIZES in config.json, by its model_type; - where it has none
+    "gpt2": "n_embd n_layer n_head n_inner n_positions resid_pdrop attn_pdrop activation_function layer_norm_epsilon",
+    "llama": f"{OF_BERT_AND_LLAMA} - attention_dropout hidden_act rms_norm_eps",
+    "bert": f"{OF_BERT_AND_LLAMA} hidden_dropout_prob attention_probs_dropout_prob hidden_act layer_norm_eps",
+    "marian": "d_model - - - max_position_embeddings dropout attention_dropout activation_function -",
+}
 TABLES = ("none", "learned", "sinusoidal", "fraction")  # positions that are one vector for each place
 
 
@@ -105,12 +116,14 @@ def _is_tied(network: Any) -> bool:
     return is_same and not isinstance(network.embedding, ScaledEmbedding) and width_multiplier(network) == 1
 
 
-def _options(config: Any, model_type: str, vectors: Tensor, names: str) -> dict[str, Any]:
-    """Return the options that all models have. vectors: of the tokens, (vocabulary, dim).
+def names_of(model_type: str) -> dict[str, str]:
+    """Return the names of the options that a model of transformers has, by ours."""
+    pairs = zip(SIZES, NAMES[model_type].split(), strict=True)
+    return {ours: theirs for ours, theirs in pairs if theirs != "-"}
 
-    names: those of transformers for the width, the layers, the heads, the hidden layer of the feed-forward network, the
-    context, the dropout, that of attention, the activation and the number that norms add; - where there is none.
-    """
+
+def _options(config: Any, model_type: str, vectors: Tensor) -> dict[str, Any]:
+    """Return the options that all models have. vectors: of the tokens, (vocabulary, dim)."""
     eps = torch.finfo(vectors.dtype).eps if plain(config.norm_kind) == "rms" else LAYER_NORM_EPS
     activation = ACTIVATIONS.get(plain(config.activation), "silu")
     values = (
@@ -118,7 +131,8 @@ def _options(config: Any, model_type: str, vectors: Tensor, names: str) -> dict[
         *(config.resolved_feed_forward_dim, config.context_length, config.dropout, config.attention_dropout),
         *(activation, eps if config.norm_eps is None else float(config.norm_eps)),
     )
-    named = {name: value for name, value in zip(names.split(), values, strict=True) if name != "-"}
+    of_ours = dict(zip(SIZES, values, strict=True))
+    named = {theirs: of_ours[ours] for ours, theirs in names_of(model_type).items()}
     return {"model_type": model_type, "vocab_size": len(vectors), **named}
 
 
@@ -130,8 +144,7 @@ def _gpt2(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     network = run.network
     is_tied = _is_tied(network)
     words = _embedded(network.embedding)
-    names = "n_embd n_layer n_head n_inner n_positions resid_pdrop attn_pdrop activation_function layer_norm_epsilon"
-    options = _options(config, "gpt2", words, names)
+    options = _options(config, "gpt2", words)
     options |= {"embd_pdrop": config.dropout, "tie_word_embeddings": is_tied}
     weights = {"wte.weight": words, "wpe.weight": _table(network, config)}
     weights |= _layer("ln_f", network.final_norm)
@@ -159,8 +172,7 @@ def _llama(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     if config.position_scale != 1:
         rope |= {"rope_type": "linear", "factor": 1 / config.position_scale}
     words = _embedded(network.embedding)
-    names = "hidden_size num_hidden_layers num_attention_heads intermediate_size max_position_embeddings"
-    options = _options(config, "llama", words, f"{names} - attention_dropout hidden_act rms_norm_eps")
+    options = _options(config, "llama", words)
     options |= {"num_key_value_heads": config.resolved_num_key_value_heads, "head_dim": config.resolved_head_dim}
     options |= {"rope_parameters": rope, "attention_bias": has_bias, "tie_word_embeddings": is_tied}
     weights = {"model.embed_tokens.weight": words}
@@ -185,9 +197,7 @@ def _llama(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
 
 def _bert(network: Any, config: Any, words: Tensor) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of the encoder of BERT. words: (vocabulary, dim)."""
-    names = "hidden_size num_hidden_layers num_attention_heads intermediate_size max_position_embeddings"
-    names += " hidden_dropout_prob attention_probs_dropout_prob hidden_act layer_norm_eps"
-    options = _options(config, "bert", words, names) | {"type_vocab_size": 2}
+    options = _options(config, "bert", words) | {"type_vocab_size": 2}
     weights = {
         "embeddings.word_embeddings.weight": words,
         "embeddings.position_embeddings.weight": _table(network, config),
@@ -225,21 +235,20 @@ def _bert_of_masks(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
 def _bert_of_classes(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of BertForSequenceClassification, which reads the first token.
 
-    It applies tanh to a linear layer of the vector of this token. Here that layer divides by 2²⁷, since tanh(x) = x for
-    so small numbers, and the output layer multiplies by it. One logit of two classes becomes two, the first of them 0.
+    It applies tanh to a linear layer of the vector of this token, as model.pooling=bert. For model.pooling=first that
+    layer divides by 2²⁷, since tanh(x) = x for so small numbers, and the output layer multiplies by it. One logit of
+    two classes becomes two, the first of them 0.
     """
     network, names = run.network, run.metadata["class_names"]
     words = network.projection(_embedded(network.embedding))
     rows = torch.arange(run.tokenizer.vocab_size)
     options, weights = _bert(network, config, words[rows.where(rows < len(words), network.unknown_id)])
     outputs = _layer("classifier", network.head.outputs)
-    outputs["classifier.weight"] = outputs["classifier.weight"] / width_multiplier(network) * LINEAR
+    factor = LINEAR if plain(config.pooling) == "first" else width_multiplier(network)
+    outputs["classifier.weight"] = outputs["classifier.weight"] / width_multiplier(network) * factor
     if len(names) == 2:
         outputs = {name: torch.cat((torch.zeros_like(weight), weight)) for name, weight in outputs.items()}
-    weights |= {
-        "bert.pooler.dense.weight": torch.eye(config.dim) / LINEAR,
-        "bert.pooler.dense.bias": torch.zeros(config.dim),
-    }
+    weights |= _layer("bert.pooler.dense", getattr(network.head.pool, "layer", None), config.dim, factor=1 / factor)
     labels = {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
     return options | labels | {"problem_type": "single_label_classification"}, weights | outputs
 
@@ -255,8 +264,7 @@ def _marian(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     network, dim = run.network, config.dim
     order = torch.cat((torch.arange(0, dim, 2), torch.arange(1, dim, 2)))
     sides = {"encoder": network.encoder, "decoder": network.decoder}
-    named = "d_model - - - max_position_embeddings dropout attention_dropout activation_function -"
-    options = _options(config, "marian", network.source_embedding.weight, named)
+    options = _options(config, "marian", network.source_embedding.weight)
     options |= {
         "decoder_vocab_size": network.vocab_size,
         "share_encoder_decoder_embeddings": False,
@@ -332,7 +340,7 @@ OF_MARIAN = {
     "embedding_norm": (False,),
     "norm_eps": (None, LAYER_NORM_EPS),
 }
-OF_CLASSES = {"architecture": ("transformer",), "pooling": ("first",), "causal": (False,)}
+OF_CLASSES = {"architecture": ("transformer",), "pooling": ("bert", "first"), "causal": (False,)}
 GPT2 = Form("GPT2LMHeadModel", OF_TABLES | CAUSAL | {"positions": TABLES}, _gpt2)
 LLAMA = Form("LlamaForCausalLM", OF_ALL | CAUSAL | OF_LLAMA, _llama)
 FORMS = {

@@ -213,14 +213,14 @@ class CharacterData(StreamData):
         """Encode the text unless the cache has it, and log its statistics."""
         if hasattr(self, "corpus"):
             return
-        self.corpus = encode_text(self.source, self.options, self.reader)
+        self.corpus = encode_text(self.source, self.options, self.reader or self.given_tokenizer)
         rows = (f"{name}: {value}" for name, value in as_texts(self.corpus.statistics).items())
         log.info("%s: %s", self.source.where, "; ".join(rows))
 
     def open(self) -> None:
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""
         if not hasattr(self, "corpus"):
-            self.corpus = encode_text(self.source, self.options, self.reader)
+            self.corpus = encode_text(self.source, self.options, self.reader or self.given_tokenizer)
         self.tokenizer, self.stateful_window = self.corpus.tokenizer, self.options.stateful_window
         if self.options.preparation is Preparation.lines:
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()

@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
+from torch import Tensor
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.invocation import install_command, invocation
-from firstlight.runs.folder import EXPORTED_WEIGHTS
+from firstlight.runs.folder import EXPORTED_CONFIG, EXPORTED_WEIGHTS
 from firstlight.text.saved_tokenizers import json_of_library
 from firstlight.version import __version__, refuse_other
 
 STAMP = {"version": __version__}  # in the metadata of each checkpoint
 METADATA = "firstlight"  # the key of everything that a run needs in addition to its weights
-EXPORTED_CONFIG, EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG = (
-    "config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-)
+EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 EXPORTED_SOURCE_TOKENIZER = "source_tokenizer.json"  # of a translator with two vocabularies
 OF_AN_EXPORT = (
     *(EXPORTED_WEIGHTS, EXPORTED_CONFIG, EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG, EXPORTED_SOURCE_TOKENIZER),
@@ -34,7 +31,7 @@ OF_AN_EXPORT = (
 )
 TARGET_ENCODING = "target_encoding"  # the key of its tables in metadata
 MOST_BYTES_OF_A_JSON = 2**27
-OTHER = "use the run's other checkpoint, or train again"
+OTHER, EXPORT_AGAIN = "use the run's other checkpoint, or train again", "export the run again"
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
 FOLDER = 0x10  # the flag of a folder in a zip file; torch leaves the memory of such a tensor uninitialized
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
@@ -115,7 +112,7 @@ def _read_export(path: Path) -> dict[str, Any]:
     """
     written = f"`{invocation('export')} RUN --to safetensors`"
     folder = path.parent
-    content = _read_json(folder / EXPORTED_CONFIG)
+    content = read_json(folder / EXPORTED_CONFIG)
     metadata = content.get(METADATA) if isinstance(content, dict) else None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("tokenizer_kinds"), dict):
         raise UserError(f"{folder / EXPORTED_CONFIG} was not written by {written}; name a folder of that command")
@@ -125,15 +122,7 @@ def _read_export(path: Path) -> dict[str, Any]:
             raise UserError(f"{each} is a link, which may lead anywhere; replace it by a copy of the file")
         if each.name not in OF_AN_EXPORT:
             raise UserError(f"{each} is not a file of {written} and may be code; remove it")
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise UserError(f"{path} requires safetensors: {install_command('export')}") from error
-    try:
-        with safe_open(regular(path), "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dict)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedCheckpoint(f"{path} is truncated or damaged ({error}); export the run again") from None
+    tensors = read_tensors(path)
     for name, other in (metadata.get("tied_weights") or {}).items():
         if other in tensors:
             tensors[name] = tensors[other]
@@ -143,18 +132,31 @@ def _read_export(path: Path) -> dict[str, Any]:
     files = {"tokenizer": EXPORTED_TOKENIZER, "source_tokenizer": EXPORTED_SOURCE_TOKENIZER}
     for key, kind in metadata["tokenizer_kinds"].items():
         if key in files:
-            metadata[key] = json_of_library(json.dumps(_read_json(folder / files[key])), kind)
+            metadata[key] = json_of_library(json.dumps(read_json(folder / files[key])), kind)
     return {METADATA: metadata, "state_dict": {f"network.{name}": each for name, each in tensors.items()}}
 
 
-def _read_json(path: Path) -> Any:
-    """Return the content of a JSON file. Raises UserError if it is missing, too large or broken."""
+def read_tensors(path: Path, remedy: str = EXPORT_AGAIN) -> dict[str, Tensor]:
+    """Return the tensors of a file of safetensors. Raises UserError with the remedy if it is damaged."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise UserError(f"{path} requires safetensors: {install_command('export')}") from error
+    try:
+        with safe_open(regular(path), "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedCheckpoint(f"{path} is truncated or damaged ({error}); {remedy}") from None
+
+
+def read_json(path: Path, remedy: str = EXPORT_AGAIN) -> Any:
+    """Return the content of a JSON file. Raises UserError with the remedy if it is missing, too large or broken."""
     try:
         return json.loads(regular(path, MOST_BYTES_OF_A_JSON).read_text(encoding="utf-8"))
     except UserError:
         raise
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is missing or broken ({' '.join(str(error).split())}); export the run again") from None
+        raise UserError(f"{path} is missing or broken ({' '.join(str(error).split())}); {remedy}") from None
 
 
 def _damaged_part(file: BinaryIO) -> str | None:

@@ -1,7 +1,6 @@
 """Batches of texts with masked words, and the batch of texts to fill in, without a data module."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from firstlight.data.batches import Rows
 from firstlight.data.options import Truncation
-from firstlight.data.tables import TokenTable, count_cuts
+from firstlight.data.tables import TokenTable, count_cuts, fitted
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import MASK, Tokenizer
@@ -69,7 +68,8 @@ def batch_to_fill_in(
     """
     ids = encode_masked(tokenizer, texts)
     count_cuts(ids.lengths, context_length)
-    table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+    read = fitted(ids, tokenizer, context_length, truncation)
+    table = TokenTable(read, np.zeros(len(ids), np.int64), context_length, truncation)
     batch = table(Rows(ids.lengths.clip(max=context_length))[np.arange(len(ids))])
     is_mask = batch.token_ids == tokenizer.vocab_size
     for row, kept in enumerate(is_mask.sum(dim=1).tolist()):
@@ -107,4 +107,8 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
         quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
         problem = f"the text {quoted!r} does not contain {MASK}"
         raise UserError(f"{problem}; write {MASK} for each word to fill in, as in 'It {MASK} after a week'")
-    return list(chain(tokenizer.encode(first), *([tokenizer.vocab_size, *tokenizer.encode(part)] for part in others)))
+    words = [*tokenizer.marks[:1], *tokenizer.split(first)]
+    ids = tokenizer.encode_words(words).ids.tolist()
+    for part in others:
+        ids += [tokenizer.vocab_size, *tokenizer.encode_words(tokenizer.split(part)).ids.tolist()]
+    return ids + tokenizer.encode_words(tokenizer.marks[1:]).ids.tolist()

@@ -14,7 +14,7 @@ from firstlight.data.arguments import takes
 from firstlight.data.batches import PassLoader, ResumableLoader, RowBatch, TrainingBatches
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
-from firstlight.data.tables import TokenTable
+from firstlight.data.tables import TokenTable, fitted
 from firstlight.errors import UserError
 from firstlight.masked.batch import MaskedBatch
 from firstlight.masked.options import MaskedReviewOptions
@@ -48,16 +48,16 @@ class MaskedTrainingBatches(TrainingBatches):
 class MaskedLookup(Dataset[MaskedRows]):
     """Data set that masks rows: differently in each pass of a training, and always the same in an evaluation."""
 
-    def __init__(self, lengths: NDArray[np.int64], options: MaskedReviewOptions, vocab_size: int) -> None:
-        """lengths: (rows,) the number of tokens of each row of the table."""
-        self.lengths, self.options, self.vocab_size = lengths, options, vocab_size
+    def __init__(self, lengths: NDArray[np.int64], options: MaskedReviewOptions, vocab_size: int, frame: int) -> None:
+        """lengths: (rows,) the number of tokens of each row of the table. frame: as in `draw_masks`."""
+        self.lengths, self.options, self.vocab_size, self.frame = lengths, options, vocab_size, frame
 
     def __getitem__(self, index: tuple[NDArray[np.int64], int] | NDArray[np.int64]) -> MaskedRows:
         """Return a batch. index: row numbers, (batch,), in a training in a pair with the number of the pass."""
         rows, epoch = index if isinstance(index, tuple) else (index, 0)
         seed = self.options.seed if isinstance(index, tuple) else EVALUATION_SEED
         lengths = self.lengths[rows]
-        drawn = draw_masks(self.options, self.vocab_size, rows, lengths, seed=seed, epoch=epoch)
+        drawn = draw_masks(self.options, self.vocab_size, rows, lengths, seed=seed, epoch=epoch, frame=self.frame)
         places, written = map(torch.from_numpy, drawn)
         return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
 
@@ -121,11 +121,13 @@ class MaskedReviewData(TextRows):
         for split in ("train", "validation") if stage == "fit" else ():
             if not self.has_split(split):
                 raise UserError(f"{self.source.where} has no {split} rows; use more texts, or add {split}.jsonl")
-        self.table = MaskedTable(self.encoded.ids, options.context_length, options.truncation)
+        ids = fitted(self.encoded.ids, self.tokenizer, options.context_length, options.truncation)
+        self.table = MaskedTable(ids, options.context_length, options.truncation)
 
     def lookup(self) -> MaskedLookup:
         lengths = self.encoded.ids.lengths.clip(max=self.options.context_length)
-        return MaskedLookup(lengths, self.options, self.tokenizer.vocab_size)
+        frame = len(self.tokenizer.marks) // 2
+        return MaskedLookup(lengths, self.options, self.tokenizer.vocab_size, frame)
 
     def metadata(self) -> dict[str, Any]:
         """Return an empty dict: a checkpoint records only the tokenizer of the data."""
@@ -166,6 +168,7 @@ def draw_masks(
     *,
     seed: int,
     epoch: int,
+    frame: int = 0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw the tokens of some texts to predict (BERT, Devlin et al. 2018).
 
@@ -179,6 +182,7 @@ def draw_masks(
         lengths: (batch,) their numbers of tokens.
         seed: the seed of the training.
         epoch: the number of the pass.
+        frame: the number of marks at each end of a text, which are not chosen.
 
     Returns:
         The places, (places,) int64, row · length + column, ascending, in rows that are padded to the longest text, and
@@ -196,7 +200,7 @@ def draw_masks(
     longest = max(int(lengths.max(initial=1)), 1)
     columns = np.arange(longest)
     scores = uniform(seed, epoch, PLACE, rows[:, None], columns)  # (batch, longest)
-    scores[columns >= lengths[:, None]] = 2.0  # padding is chosen last
+    scores[(columns < frame) | (columns >= lengths[:, None] - frame)] = 2.0  # no mark and no padding
     counts = np.rint(options.mask_fraction * lengths).astype(np.int64).clip(1, lengths)
     highest = np.sort(scores, axis=1)[np.arange(len(rows)), counts - 1]
     chosen_rows, chosen_columns = np.nonzero((scores <= highest[:, None]) & (scores < 1))

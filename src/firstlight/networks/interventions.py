@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from firstlight.networks.instrument import Hook, activation_names, hooks, run_with_cache, run_with_hooks
 from firstlight.networks.layers import NormOverWords
-from firstlight.networks.pooling import AttentionPool
+from firstlight.networks.pooling import AttentionPool, BertPool
 
 REAL_TOKENS = {"blocks": "padding_mask", "encoder": "source_mask", "decoder": "target_mask"}  # arguments of `forward`
 OUTPUTS = ("hook_attn_out", "hook_cross_attn_out", "hook_mlp_out")
@@ -329,7 +329,7 @@ def _frozen_norms(network: nn.Module) -> Iterator[None]:
     """Treat the factors of norms, and the weights of a pooling by attention, as constants inside a `with` block."""
     with ExitStack() as opened:
         for name, module in network.named_modules():
-            if isinstance(module, NormOverWords) or (name == "head_layer" and not isinstance(module, nn.Identity)):
+            if name == "head_layer.linear" or isinstance(module, BertPool | NormOverWords):
                 raise ValueError(f"{name} is a {type(module).__name__}, with which logits are no sum of the parts")
             if isinstance(module, nn.LayerNorm | nn.RMSNorm):
                 opened.callback(module.register_forward_hook(_frozen).remove)

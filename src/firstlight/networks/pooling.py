@@ -92,6 +92,18 @@ class AttentionPool(nn.Module):
         return (weights[:, None, :] @ hidden).squeeze(1)
 
 
+class BertPool(nn.Module):
+    """The first token through a linear layer and tanh (BERT, Devlin et al. 2018)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(dim, dim)
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
+        return self.layer(hidden[:, 0]).tanh() * padding_mask[:, :1]
+
+
 class FeatureHead(nn.Module):
     """A linear layer over the sum, the mean, and the sum weighted by magnitude of all tokens' features."""
 
@@ -126,5 +138,7 @@ def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: in
             return Flatten(dim, context_length, num_outputs)
         case PoolingKind.attention:
             return Pooled(AttentionPool(dim), dim, num_outputs)
+        case PoolingKind.bert:
+            return Pooled(BertPool(dim), dim, num_outputs)
         case _:
             return Pooled(POOLS[kind], dim, num_outputs)

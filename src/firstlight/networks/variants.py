@@ -77,3 +77,4 @@ class PoolingKind(Enum):
     last = "last"
     max = "max"
     attention = "attention"
+    bert = "bert"

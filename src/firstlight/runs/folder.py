@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
-EXPORTED_WEIGHTS = "model.safetensors"  # in a folder that `export --to safetensors` wrote
+EXPORTED_FILES = EXPORTED_WEIGHTS, EXPORTED_CONFIG = "model.safetensors", "config.json"  # of `export`, or transformers
 SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
 NOTES = "notes.json"  # in a run's folder: the note and the tags that were added after the training
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file

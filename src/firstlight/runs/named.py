@@ -8,7 +8,7 @@ from typing import Any
 
 from firstlight.choices import nearest
 from firstlight.errors import UserError
-from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder, all_runs, direction, is_finite, is_of_sample
+from firstlight.runs.folder import EXPORTED_FILES, RunFolder, all_runs, direction, is_finite, is_of_sample
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,9 @@ def is_checkpoint(name: str | Path) -> bool:
 
 
 def is_export(name: str | Path) -> bool:
-    """Return whether a name is that of a folder which `export` wrote; the folder of a run is not."""
-    return os.path.isfile(os.path.join(name, EXPORTED_WEIGHTS))  # noqa: PTH113, PTH118  (is_file raises for long names)
+    """Return whether a name is that of a folder which `export` or transformers wrote; the folder of a run is not."""
+    paths = (os.path.join(name, each) for each in EXPORTED_FILES)  # noqa: PTH118
+    return any(map(os.path.isfile, paths))  # is_file raises for long names
 
 
 def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted: str = TRAINED) -> RunFolder:

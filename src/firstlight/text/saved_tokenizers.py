@@ -8,6 +8,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.normalizers import NFC, Replace, Sequence, Strip
 
 from firstlight.errors import UserError
+from firstlight.text.foreign_tokenizers import FRAMED, FramedTokenizer
 from firstlight.text.sentence_tokenizers import SENTENCES, SentenceTokenizer
 from firstlight.text.text_tokenizers import (
     BYTE_PAIRS,
@@ -22,10 +23,11 @@ from firstlight.text.tokenizers import Tokenizer
 WHITE_SPACE = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"  # of Python's str.split
 SEPARATORS = Replace(Regex("[\x1c-\x1f]"), " ")  # characters that are white space in Python, but not in the library
 AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
-KINDS: dict[str, type[BytePairTokenizer | SentenceTokenizer]] = {
+KINDS: dict[str, type[BytePairTokenizer | FramedTokenizer | SentenceTokenizer]] = {
     BYTE_PAIRS: BytePairTokenizer,
     TEXT_WORDS: TextWordTokenizer,
     SENTENCES: SentenceTokenizer,
+    FRAMED: FramedTokenizer,
 }
 
 
@@ -59,7 +61,7 @@ def library_tokenizer(tokenizer: AnyTokenizer) -> Backend:
     backend = Backend.from_str(tokenizer._backend.to_str())
     if isinstance(tokenizer, SentenceTokenizer):
         backend.normalizer = Sequence([NFC(), Replace(Regex(WHITE_SPACE), " "), Strip()])
-    elif isinstance(tokenizer, Tokenizer):
+    elif type(tokenizer) is Tokenizer:
         backend.normalizer = Sequence([SEPARATORS, backend.normalizer])
     return backend
 

@@ -159,7 +159,7 @@ class BytePairTokenizer(TextTokenizer):
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.words = tokens_of(backend)
-        self.pieces = [bytes(BYTE_OF_SYMBOL[symbol] for symbol in word) for word in self.words]
+        self.pieces = [_bytes_of(word) for word in self.words]
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
@@ -314,6 +314,12 @@ def train_byte_pairs(texts: Iterable[str], vocab_size: int, *, add_prefix_space:
     )
     backend.train_from_iterator(texts, trainer)
     return backend
+
+
+def _bytes_of(word: str) -> bytes:
+    """Return the bytes that a token writes. One that another program added may have other characters than symbols."""
+    symbols = [BYTE_OF_SYMBOL.get(symbol, -1) for symbol in word]
+    return word.encode() if -1 in symbols else bytes(symbols)
 
 
 def _symbols_of_bytes() -> Iterator[tuple[str, int]]:

@@ -50,6 +50,7 @@ class Tokenizer:
         kind: "word" or "subword".
         reads_pairs: whether the tokenizer encodes pairs of texts. The ids 2 to 4 are then [START], [DELIMITER] and
             [EXTRACT].
+        marks: the tokens around each text, or around the texts of a pair, or [].
 
     Example:
         >>> from firstlight.text import Tokenizer, train_word_tokenizer
@@ -70,6 +71,12 @@ class Tokenizer:
         self.words = tokens_of(backend)
         assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
         self.reads_pairs = self.words[START_ID : EXTRACT_ID + 1] == PAIR_MARKS
+        self.marks = PAIR_MARKS if self.reads_pairs else []
+
+    @property
+    def no_words(self) -> tuple[int, ...]:
+        """The ids of [PAD], [UNK] and the marks."""
+        return (PAD_ID, UNKNOWN_ID, *map(self.words.index, self.marks))
 
     @property
     def kind(self) -> Literal["word", "subword"]:

@@ -41,6 +41,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
 from firstlight.runs.targets import import_targets
+from firstlight.training.initialize import give_tokenizer
 from firstlight.training.teachers import refuse_other_teacher, set_teacher
 from firstlight.training.word_vectors import set_vectors
 
@@ -68,7 +69,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
 
     Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
-    kind, data = kind_of_config(config), prepared_data(config)
+    kind, data = kind_of_config(config), prepared_data(config, resumed_metadata)
     if resumed_metadata is not None:
         refuse_other_data(data, resumed_metadata["data_fingerprint"])
     network = new_network(config, data, is_resumed=resumed_metadata is not None)
@@ -80,6 +81,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
         refuse_other_teacher(teacher, resumed_metadata.get("teacher"))
     epochs, values = number_of_epochs(config, data), plain(config)
     metadata = {**metadata_of(data, kind.name, values), "task": task, "max_epochs": epochs}
+    metadata |= {"has_given_tokenizer": True} if data.given_tokenizer else {}
     if teacher is not None:
         metadata["teacher"] = teacher
     if isinstance(module, Training):
@@ -96,16 +98,17 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     return Parts(kind, data, module, trainer, history, teacher)
 
 
-def prepared_data(config: DictConfig) -> TableData:
+def prepared_data(config: DictConfig, resumed_metadata: dict[str, Any] | None = None) -> TableData:
     """Set the number of threads of torch, and return the data module, ready for a training.
 
-    Raises UserError if the data or a class of the config cannot be used.
+    resumed_metadata: as in `build`. Raises UserError if the data or a class of the config cannot be used.
     """
     quieten()
     import_targets(config)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     data: TableData = instantiate(config.data, _convert_="object")
+    give_tokenizer(config, data, resumed_metadata)
     data.ensure_setup()
     return data
 

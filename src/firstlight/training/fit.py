@@ -119,7 +119,8 @@ def prepare(config: DictConfig, folder: RunFolder, *, is_resumed: bool) -> tuple
     if start is not None:
         refuse_other_state(start.content, parts.module, start.path)
     elif config.init_from:
-        initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
+        options: Any = OmegaConf.to_object(config.model)
+        initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data, options)
     return parts, start
 
 

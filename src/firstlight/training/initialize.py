@@ -6,15 +6,20 @@ from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
+from omegaconf import DictConfig
 from torch import Tensor, nn
 
+from firstlight.data.row_options import LongTexts
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import METADATA
+from firstlight.export.published import published_tokenizer, read_published, refuse_other_options
+from firstlight.kind.registry import kind_of_config
+from firstlight.lit.checkpoint import METADATA, read_json
 from firstlight.lit.metadata import open_weights, refuse_non_finite
 from firstlight.networks.parametrization import width_multiplier
 from firstlight.networks.positions import stretch
 from firstlight.networks.variants import Parametrization
-from firstlight.runs.named import find_run
+from firstlight.runs.folder import EXPORTED_CONFIG, EXPORTED_WEIGHTS
+from firstlight.runs.named import find_run, is_export
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 log = logging.getLogger(__name__)
@@ -28,8 +33,37 @@ BY_WORD = {EMBEDDING, f"{HEAD}weight", f"{HEAD}bias"}  # one row for each word o
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
-def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any) -> None:
+def give_tokenizer(config: DictConfig, data: Any, resumed: dict[str, Any] | None) -> None:
+    """Let the data use the tokenizer of a folder of transformers that init_from names.
+
+    resumed: the metadata of the checkpoint from which the run resumes, which has this tokenizer; None for a new run.
+    """
+    if resumed is not None:
+        if resumed.get("has_given_tokenizer"):
+            data.given_tokenizer = tokenizer_of_json(resumed["tokenizer"])
+        return
+    if not config.init_from or not is_published(config.init_from):
+        return
+    kind, options = kind_of_config(config).name, data.options
+    data.given_tokenizer = published_tokenizer(Path(config.init_from), kind).tokenizer
+    is_cut = getattr(options, "long_texts", LongTexts.cut) is LongTexts.cut
+    if not (hasattr(options, "preparation") if kind == "generator" else len(options.text_columns) == 1 and is_cut):
+        task = "task=text" if kind == "generator" else "a task of single texts, with data.long_texts=cut"
+        raise UserError(f"init_from={config.init_from}: its tokenizer cannot read the data of this task; choose {task}")
+    log.info("init_from=%s: its tokenizer is used, so tokenizer= has no effect", config.init_from)
+
+
+def is_published(name: str) -> bool:
+    """Return whether a name is that of a folder of transformers, not of a run or of `export --to safetensors`."""
+    content = read_json(Path(name, EXPORTED_CONFIG), "save the model again") if is_export(name) else None
+    return isinstance(content, dict) and METADATA not in content
+
+
+def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any, config: Any = None) -> None:
     """Copy each weight that has the same name and shape in the other run, and the vectors of the shared words.
+
+    run: the name of a run, or a folder with weights of `export --to safetensors` or of transformers. config: the
+    options of the network, which must be those of a folder of transformers.
 
     Learned positions are interpolated for a longer context. The output layer of a classifier is copied only if the
     classes have the same names and order. The log names the weights that were not copied.
@@ -37,10 +71,16 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     Raises UserError if no weight was copied, or if the other network has another maximal update parametrization, with
     which the same weights would give other logits.
     """
-    folder = find_run(run, log_dir)
-    path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
-    checkpoint = open_weights(path)
+    if is_export(run):
+        path = Path(run, EXPORTED_WEIGHTS)
+    else:
+        folder = find_run(run, log_dir)
+        path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
+    kind: Any = getattr(module, "kind", None)
+    checkpoint = read_published(path.parent, kind) if is_published(run) else open_weights(path)
     metadata = checkpoint[METADATA]
+    if is_published(run):
+        refuse_other_options(path.parent, metadata, config)
     _refuse_other_parametrization(run, metadata, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(metadata["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
@@ -88,7 +128,10 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
 
 def _has_other_classes(metadata: dict[str, Any], own: dict[str, Any]) -> bool:
     """Return whether two classifiers have different classes. In multiple choice, all answers share one output."""
-    classes, of_own = (None if each.get("choices") else each.get("class_names") for each in (metadata, own))
+    classes, of_own = (
+        None if each.get("choices") else [str(name).casefold() for name in each.get("class_names", ())]
+        for each in (metadata, own)
+    )
     return "class_names" in metadata and "class_names" in own and classes != of_own
 
 

@@ -19,7 +19,7 @@ from firstlight.text.normalize import words
 from firstlight.text.options import EigenMethod
 from firstlight.text.statistics import as_texts, text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
-from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
+from firstlight.text.tokenizers import UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
 MOST_CLASSES = 40
@@ -111,9 +111,9 @@ def vocabulary(subject: Subject) -> Drawn:
         rows, tokenizer = encoded.rows_of("train"), encoded.tokenizer
         texts = subject.texts(rows)
         read = texts if choices is None else choices.pairs(texts)
-        found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
+        found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in tokenizer.marks)
         known = float((encoded.select(rows).ids != UNKNOWN_ID).mean())
-        size = tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs))
+        size = tokenizer.vocab_size - len(tokenizer.no_words)
         chosen = {"texts of training": (size, known)} if tokenizer.kind == "word" else {}
         return Drawn(plot_coverage({"texts of training": found}, chosen))
     return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
@@ -128,8 +128,7 @@ def word_vectors(subject: Subject) -> Drawn:
     options = subject.config.get("vectors") or {}
     window = int(options.get("window", 1))
     ids = encoded.select(encoded.rows_of("train"))
-    no_words = tuple(range(len(special_tokens(pairs=tokenizer.reads_pairs))))
-    counts = cooccurrence(ids, tokenizer.vocab_size, window, no_words)
+    counts = cooccurrence(ids, tokenizer.vocab_size, window, tokenizer.no_words)
     points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])
     shares = [explained_variance(counts, points[:, [axis]]) for axis in range(2)]
     chosen, names, groups, group_names, notes = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])

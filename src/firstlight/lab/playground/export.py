@@ -21,7 +21,7 @@ PARTS = {  # the modules that network.js computes
     *(layers.CausalConvolution, layers.ShortConvolution, layers.ScaledEmbedding, layers.TokenDropout),
     *(positions.SinusoidalPositions, positions.FractionalPositions, positions.LearnedPositions),
     *(positions.NoPositions, positions.RelativePositions, positions.RotaryPositions),
-    *(pooling.AttentionPool, pooling.Flatten, pooling.PerToken, pooling.Pooled),
+    *(pooling.AttentionPool, pooling.BertPool, pooling.Flatten, pooling.PerToken, pooling.Pooled),
 }
 TABLE = "positions.table"  # the end of the name of a table, which network.js reads
 
@@ -46,6 +46,8 @@ def unsupported_part(panel: Panel) -> str | None:
         return "data.target_encoding"
     if own is None or type(network) is not own:
         return type(network).__name__
+    if panel.run.metadata.get("has_given_tokenizer"):
+        return "the tokenizer of another program"
     found = ((name, type(part)) for name, part in network.named_modules() if name)
     return next((f"{part.__name__} ({name})" for name, part in found if part not in PARTS), None)
 

@@ -295,6 +295,7 @@ class Network {
     if (pooling === "flatten") return hidden;
     if (pooling === "per_token") return this.linear("head.score", hidden);
     if (pooling === "first") return rowsOf(hidden, 0, Math.min(n, 1));
+    if (pooling === "bert") return mapped(this.linear("head.pool.layer", rowsOf(hidden, 0, Math.min(n, 1))), Math.tanh);
     if (pooling === "last") return rowsOf(hidden, Math.max(n - 1, 0), n);
     const shares = pooling === "attention" ? softmax(tensor([n], this.linear("head.pool.score", hidden).data)).data : null;
     const out = tensor([dim]).data.fill(pooling === "max" && n ? -Infinity : 0);
