@@ -79,6 +79,8 @@ def explore(options: ExploreOptions) -> Path:
         raise UserError("give either a run, such as latest, or --task, which plots only its data")
     if options.text is not None and not options.text.strip():
         raise UserError("--text is empty; write a text, or omit the option")
+    if len(KINDS) == len(OWN):
+        import firstlight.lit.light  # noqa: F401  (before Lightning)
     if options.task is not None:
         return _explore_task(options)
     assert options.run is not None

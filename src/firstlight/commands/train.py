@@ -35,7 +35,9 @@ from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
+from firstlight.runs.targets import needs_all_metrics
 from firstlight.sweeps import launchers
+from firstlight.sweeps.composition import OnceForEachChoice
 from firstlight.sweeps.jobs import Job, refuse_search_options
 from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say
@@ -70,12 +72,12 @@ def main() -> None:
         with hydra.initialize_config_dir(str(CONFIG_DIR), job_name=CONFIG_NAME, version_base="1.3"):
             app: Hydra = GlobalHydra.instance().hydra  # type: ignore[assignment]  # it is initialized
             config = composed(app, overrides, is_sweep=asked.multirun)
-            context = HydraContext(app.config_loader, Callbacks(config))
             if config.hydra.mode is RunMode.MULTIRUN:
                 if asked.doctor:
                     raise UserError("--doctor examines one run; leave out -m and lists of values")
-                sweep(config, context)
+                sweep(config, HydraContext(OnceForEachChoice(app.config_loader), Callbacks(config)))
                 return
+            context = HydraContext(app.config_loader, Callbacks(config))
             check_run(config, typed)
             if config.dry_run:
                 from firstlight.sweeps.progress import show_plan
@@ -221,6 +223,8 @@ def train_run(config: DictConfig, started_at: float = STARTED_AT) -> float | Non
     started_at: the time.perf_counter of its start; the start of a sweep does not count for its jobs.
     """
     complete(config)
+    if not needs_all_metrics(config):
+        import firstlight.lit.light  # noqa: F401  (before Lightning)
     from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
 
     return train(config, started_at)

@@ -17,6 +17,7 @@ from firstlight.invocation import is_installed, location
 from firstlight.version import PACKAGE
 
 TARGET = "_target_"
+KNOWN = ("firstlight", "lightning", "torch")  # packages whose classes need not all of torchmetrics
 
 
 def targets(config: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -66,6 +67,11 @@ def imported(key: str, target: str) -> Any:
         if callable(value) and not other.startswith("_") and str(getattr(value, "__module__", "")).startswith(place)
     ]
     raise UserError(f"{key}={target}: {place} has no {name}; {place} has {listed(there) or 'no class and no function'}")
+
+
+def needs_all_metrics(config: DictConfig) -> bool:
+    """Return whether config names a class that may need all of torchmetrics: not one of firstlight or its base."""
+    return any(_package(target) not in KNOWN for _, target in targets(config))
 
 
 def own_sources(config: DictConfig) -> list[Path]:

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
+from firstlight.runs.targets import needs_all_metrics
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
 from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
@@ -62,9 +63,11 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
 
     sources: the sources that are known already; new ones are added.
     """
+    composed = [job for job in jobs if job.like is None]
+    if not any(needs_all_metrics(job.config) for job in composed):
+        import firstlight.lit.light  # noqa: F401  (before Lightning)
     from firstlight.runs.record import hash_of_code
 
-    composed = [job for job in jobs if job.like is None]
     for job in composed:
         check_gpus(job.config)
     settled = {id(job): with_source(job, sources) for job in composed}

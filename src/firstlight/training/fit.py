@@ -45,6 +45,7 @@ from firstlight.training.newest_checkpoint import Found, newest_checkpoint
 from firstlight.training.ranks import end_with_parent, several
 
 log = logging.getLogger(__name__)
+FLOPS_OF_A_TEXT: dict[str, int] = {}  # by the options of the network, which the jobs of a sweep often share
 
 
 def train(config: DictConfig, started_at: float) -> float | None:
@@ -287,10 +288,13 @@ def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
 
     config: The configuration of a network; sizes: the other arguments of build_network.
     """
+    if (key := repr((config, sizes))) in FLOPS_OF_A_TEXT:
+        return round(FLOPS_OF_A_TEXT[key] / config.context_length * num_tokens)
     shape = (1, 1, config.context_length) if sizes.get("choices") else (1, config.context_length)
     token_ids = torch.zeros(shape, dtype=torch.long, device="meta")
     num_features = sizes.get("num_features")
     features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
-    return round(counter.get_total_flops() / config.context_length * num_tokens)
+    FLOPS_OF_A_TEXT[key] = counter.get_total_flops()
+    return training_flops(config, sizes, num_tokens)
