@@ -343,7 +343,7 @@ def test_the_page_has_a_section_for_each_kind_and_a_panel_for_each_run(panel) ->
         *("stars, tiny", "sentiment, tiny", "names, tiny", "translation (en → de), tiny")
     ]
     assert html.count("<form") == 3
-    assert html.count(classifier.EXAMPLES[0][:20]) == 2, "once as a value, once to be read"
+    assert html.count(panel("stars").examples()[0][:20]) == 2, "once as a value, once to be read"
     assert 'data-kind="translator"' not in page.page([panel("names")])
 
 
