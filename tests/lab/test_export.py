@@ -243,7 +243,7 @@ def of_own_attention() -> Classifier:
     ],
 )
 def test_a_network_that_the_page_cannot_compute_is_refused_by_name(panel: Any, network: Any, part: str) -> None:
-    run = SimpleNamespace(path="logs/mine", network=network(), target_encoding=None, readable=str)
+    run = SimpleNamespace(path="logs/mine", network=network(), metadata={}, target_encoding=None, readable=str)
     message = f"logs/mine: --export does not support {part}; name another run, or leave out --export"
     with pytest.raises(UserError, match=re.escape(message)):
         exported(panel(run))

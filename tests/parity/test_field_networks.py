@@ -216,7 +216,7 @@ def test_the_network_of_llama_has_its_logits_with_and_without_a_cache() -> None:
         cache = ours.new_cache()
         pieces = [ours(piece, cache) for piece in token_ids.split([7, 1, 1, 5, 1, 1, 1], dim=1)]
         assert_close(torch.cat(pieces, dim=1), logits, **EXACT)
-        assert cache.layers[0].keys.shape[1] == config.num_key_value_heads
+        assert cache.layers[0].pairs.shape[1] == 2 * config.num_key_value_heads
 
 
 # --- the transformer of 2017 ---

@@ -1,5 +1,6 @@
 """A run, a checkpoint or a record of a version before 0.3 is refused in one line."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def test_a_report_and_the_list_of_runs_name_an_earlier_run_and_go_on(scripts: Sc
     table = (scripts.folder / "logs" / "report.csv").read_text()
     assert all(name in table for name in others)
     listed = scripts.succeed("runs", "logs")
-    status = {line.split()[-1]: line.split()[-2] for line in listed.stdout.splitlines()[1:]}
+    status = {line.split()[-1]: re.split(r"  +", line)[-3] for line in listed.stdout.splitlines()[1:]}
     assert status == {"logs/old": "unreadable", "logs/new": "finished", "logs/later": "finished"}
 
 

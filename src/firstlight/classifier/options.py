@@ -32,8 +32,8 @@ class ClassifierConfig(TransformerConfig):
         architecture: Structure of the classifier: "transformer", or one of the baselines "bag_of_words" and "logistic",
             which use few of the options.
         pooling: Reduction of all tokens to one prediction: "mean", "max", "first", "last", "attention" (a learned
-            mean), "flatten" (a linear layer over all tokens), "bert" (the first token through a linear layer and tanh)
-            or "per_token" (a score for each token, then a linear layer, as in post 1 (reviews)).
+            mean), "flatten" (a linear layer over all tokens), "bert" (the pooler of BERT) or "per_token" (a score
+            for each token, then a linear layer, as in post 1 (reviews)).
         token_dropout: Probability of replacing a token by [UNK] in training, from 0 to below 1; it prevents learning
             rare words by heart.
         convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no

@@ -13,8 +13,7 @@ from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import WHOLE, Measurement
-from firstlight.kind.load import opened, refuse_options_of_others
-from firstlight.kind.registry import KINDS, OWN
+from firstlight.kind.load import import_lightning, opened, refuse_options_of_others
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 from firstlight.terminal_text import note, only_json, write_json
 
@@ -76,9 +75,8 @@ def evaluate(options: EvaluateOptions) -> Path:
 
     Raises UserError for an option that does not apply to the run, and for data that cannot be evaluated.
     """
-    if len(KINDS) == len(OWN):
-        import firstlight.lit.light  # noqa: F401  (before Lightning)
     run = opened("evaluate", options)
+    import_lightning()
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     refuse_options_of_others(run, "measure", given)
     data = run.open_data(options.data, options.log_dir)

@@ -13,7 +13,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import NothingToDrawError
-from firstlight.kind.load import load, run_for
+from firstlight.kind.load import import_lightning, load, run_for
 from firstlight.kind.registry import KINDS, OWN, kind_of_saved
 from firstlight.lab.explore.catalog import Drawing, choose, drawings, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
@@ -79,8 +79,6 @@ def explore(options: ExploreOptions) -> Path:
         raise UserError("give either a run, such as latest, or --task, which plots only its data")
     if options.text is not None and not options.text.strip():
         raise UserError("--text is empty; write a text, or omit the option")
-    if len(KINDS) == len(OWN):
-        import firstlight.lit.light  # noqa: F401  (before Lightning)
     if options.task is not None:
         return _explore_task(options)
     assert options.run is not None
@@ -114,6 +112,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     kind = kind_of_saved(config["model"])
     what = f"this run, a {kind.noun} ({config['model'].get('architecture', kind.noun)})"
     drawings = [] if options.film and not options.figures else choose(options.figures, traits, what)
+    import_lightning()
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
@@ -163,6 +162,7 @@ def _explore_task(options: ExploreOptions) -> Path:
     composed = compose_task(options.task, options.data, options.log_dir, folder)
     config = plain(composed)
     drawings = choose(options.figures, traits_of(config, is_run=False), f"--task {options.task} without a run")
+    import_lightning()
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 

@@ -10,7 +10,7 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
 from firstlight.kind.kind import Kind
-from firstlight.kind.registry import KINDS, kind_of_saved
+from firstlight.kind.registry import KINDS, OWN, kind_of_saved
 from firstlight.runs.folder import EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_export, is_searched, task_of
 from firstlight.runs.summary import SAMPLE
@@ -51,6 +51,12 @@ def opened(command: str, options: RunOptions) -> Any:
     if loaded.data_source == SAMPLE and command != "evaluate":  # which says it with its results
         note("this run was trained on a GENERATED SAMPLE, not on real data")
     return loaded
+
+
+def import_lightning() -> None:
+    """Import Lightning in the quick way, unless a kind of the user may need what it leaves out."""
+    if len(KINDS) == len(OWN):
+        import firstlight.lit.light  # noqa: F401
 
 
 def open_checkpoint(path: Path) -> dict[str, Any]:
