@@ -183,6 +183,9 @@ def test_a_training_starts_from_a_folder_and_its_tokenizer(scripts: Scripts, tmp
     (line,) = [each for each in refused.stderr.splitlines() if each.startswith("error: ")]
     assert "its network has other options than model=; set model." in line
     assert "model.positions=learned" in line
+    changed(tmp_path / "bert" / "config.json", id2label={"0": "negative", "1": "positive"})
+    done = scripts.run("train", *start, *others, "model.pooling=first", "hydra.run.dir=first")
+    assert "model.pooling=first, so its output layer is not copied" in done.stdout
     done = scripts.run("train", *start, *others, "model.pooling=bert", "hydra.run.dir=run")
     assert done.returncode == 0, done.stderr
     run = firstlight.load(scripts.folder / "run")

@@ -15,6 +15,7 @@ from firstlight.export.published import published_tokenizer, read_published, ref
 from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint import METADATA, read_json
 from firstlight.lit.metadata import open_weights, refuse_non_finite
+from firstlight.lit.networks import plain
 from firstlight.networks.parametrization import width_multiplier
 from firstlight.networks.positions import stretch
 from firstlight.networks.variants import Parametrization
@@ -84,9 +85,12 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any,
     _refuse_other_parametrization(run, metadata, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(metadata["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
-    has_other_classes = _has_other_classes(metadata, data.metadata())
+    has_other_head = has_other_classes = _has_other_classes(metadata, data.metadata())
     if has_other_classes:
         log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
+    elif is_published(run) and "class_names" in metadata and (pooling := plain(config.pooling)) != "bert":
+        has_other_head = True
+        log.warning("init_from=%s: model.pooling=%s, so its output layer is not copied; bert copies it", run, pooling)
     own = module.state_dict()
     refuse_non_finite(given, module, path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
@@ -98,7 +102,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any,
     for name, weight in own.items():
         source, shared = given.get(name), shared_words.get(name)
         is_by_word = name in shared_words and not _is_head_of_classes(name, own, given)
-        if source is None or (has_other_classes and name.startswith(OF_CLASSES)):
+        if source is None or (has_other_head and name.startswith(OF_CLASSES)):
             continue
         if shared and is_by_word and given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]:
             taken[name] = _rows_of(weight, source, shared)
