@@ -1,11 +1,13 @@
 """Measure the training speed on a GPU: python benchmarks/gpu.py [data.source=sample …] (--help lists all options).
 
-A small and a larger generator are trained unchanged, compiled, in bfloat16, with both, and with their data on the
-host. The results are tokens per second and the share of the device's peak. If Lightning has no peak for the device, it
-is the speed of a large product of matrices.
+A network of each kind, and a larger generator, are trained unchanged, compiled, with CUDA graphs, in bfloat16, and in
+bfloat16 compiled. The results are tokens per second and the share of the device's peak. If Lightning has no peak for
+the device, it is the speed of a large product of matrices. With --jobs-per-gpu 1 2 4 …, sweeps with that number of jobs
+at a time on one GPU are timed, too.
 """
 
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,11 +19,15 @@ import torch
 import tyro
 from lightning.fabric.utilities.throughput import get_available_flops
 from lightning.pytorch import Callback
-from measure import show, train, versions
+from measure import ROOT, show, train, versions
 
 SIZES = {
+    "names": ["task=names", "model=tiny"],
     "tiny": ["task=shakespeare", "model=tiny"],
     "large": ["task=shakespeare", "model=large", "context_length=256", "data.batch_size=64"],
+    "sentiment": ["task=sentiment", "model=small"],
+    "masked words": ["task=masked_reviews", "model=small"],
+    "translation": ["task=translation", "model=small"],
 }
 VARIANTS = {
     "eager": [],
@@ -41,7 +47,7 @@ class Options:
     device: Literal["cuda", "cpu"] = "cuda"
     """The device. "cpu" runs the same code without a GPU, but its results do not apply to GPUs."""
     sizes: tuple[str, ...] = tuple(SIZES)
-    """The sizes of the generators."""
+    """The networks: a classifier, generators of three sizes, a masked model, and a translator."""
     variants: tuple[str, ...] = tuple(VARIANTS)
     """The variants of the training. All others are compared with the first."""
     steps: int = 200
@@ -50,6 +56,8 @@ class Options:
     """Number of earlier steps, in which kernels are chosen and compiled."""
     repeats: int = 3
     """Number of turns. The results are medians of the turns."""
+    jobs_per_gpu: tuple[int, ...] = ()
+    """Numbers of jobs that share the GPU in a sweep. Each sweep has twice as many jobs, and at least eight."""
 
 
 class Stopwatch(Callback):
@@ -94,6 +102,28 @@ def main() -> None:
             share = flops / peak_flops(torch.device(options.device), dtype)
             rows.append((variant, f"{rate:,.0f}", f"{rate / first:.2f}", f"{share:.1%}"))
         show(f"{size}: {' '.join(SIZES[size])}", ["variant", "tokens/s", "ratio", "of the peak"], rows)
+    if options.jobs_per_gpu:
+        show_sweeps(options)
+
+
+def show_sweeps(options: Options) -> None:
+    """Time a sweep for each number of jobs that share the GPU, and print a table."""
+    rows = []
+    accelerator = "gpu" if options.device == "cuda" else "cpu"
+    common = ["hydra/launcher=joblib", *SIZES["names"], *options.overrides, "test=false"]
+    common += [f"trainer.max_steps={options.steps}", f"trainer.accelerator={accelerator}"]
+    for number in options.jobs_per_gpu:
+        jobs = max(8, 2 * number)
+        places = f"hydra.launcher.{'jobs_per_gpu' if options.device == 'cuda' else 'n_jobs'}={number}"
+        with tempfile.TemporaryDirectory() as folder:
+            sweep = ["-m", *common, places, f"paths.log_dir={folder}", "seed=" + ",".join(map(str, range(1, jobs + 1)))]
+            command = [sys.executable, str(ROOT / "src" / "train.py"), *sweep]
+            started_at = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+            wall = time.perf_counter() - started_at
+        rows.append((str(number), str(jobs), f"{wall:.1f}", f"{60 * jobs / wall:.1f}"))
+    title = f"sweeps of {' '.join(SIZES['names'])}, {options.steps} steps each"
+    show(title, ["jobs per GPU", "jobs", "wall seconds", "jobs a minute"], rows)
 
 
 def tokens_and_flops_per_second(overrides: list[str], options: Options) -> tuple[float, float]:

@@ -32,7 +32,7 @@ COMMANDS = {
     "gpu": ["--device", "cpu", "--steps", "2", "--warmup-steps", "1", "--repeats", "1"],
     "against": ["--pairs", "1", "--steps", "50"],
 }
-LISTS = {"gpu": ["--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
+LISTS = {"gpu": ["--sizes", "tiny", "large", "--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
 # All benchmarks train with measure.train. `make test` checks one of them, and `make test-all` checks all.
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("profile_step", "gpu", "against")]
 BENCHMARKS = ["loop", *OTHERS]
