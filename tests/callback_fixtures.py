@@ -13,6 +13,7 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.loggers import Logger
 
+from firstlight.callbacks.checkpoint import AtomicCheckpointIO
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.module import Classification
@@ -23,7 +24,6 @@ from firstlight.generator.data import CharacterData
 from firstlight.generator.module import Generation
 from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.lit.checkpoint_writer import AtomicCheckpointIO
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
 from firstlight.translator.data import PairData

@@ -4,7 +4,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from firstlight.callbacks.reseed import STEP_STRIDE, ReseedEveryStep, reseed
+from firstlight.callbacks.checkpoint import STEP_STRIDE, ReseedEveryStep, reseed
 
 CPU = torch.device("cpu")
 

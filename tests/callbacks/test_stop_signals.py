@@ -9,8 +9,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from firstlight.callbacks.checkpoint import BestAndLast
-from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.checkpoint import BestAndLast, ReseedEveryStep
 from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd, signals_raise, signals_restored
 from firstlight.errors import Interrupted
 from firstlight.lit.checkpoint import read_checkpoint

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from firstlight.callbacks.checkpoint import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.errors import UserError
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit import checkpoint
 from firstlight.lit.checkpoint import METADATA, STAMP, read_checkpoint
-from firstlight.lit.checkpoint_writer import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 from firstlight.lit.networks import build_network, network_of_metadata
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import train_word_tokenizer

@@ -1,12 +1,12 @@
 from firstlight.callbacks.activation_sizes import ActivationSizes as ActivationSizes
 from firstlight.callbacks.checkpoint import BestAndLast as BestAndLast
 from firstlight.callbacks.checkpoint import FinalValidation as FinalValidation
+from firstlight.callbacks.checkpoint import ReseedEveryStep as ReseedEveryStep
 from firstlight.callbacks.evaluation import TorchMetric as TorchMetric
 from firstlight.callbacks.learning_checks import LearningChecks as LearningChecks
 from firstlight.callbacks.learning_checks import NonFiniteGuard as NonFiniteGuard
 from firstlight.callbacks.progress import ProgressBar as ProgressBar
 from firstlight.callbacks.progress import ValidationLine as ValidationLine
-from firstlight.callbacks.reseed import ReseedEveryStep as ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd as StopAtStepEnd
 from firstlight.callbacks.throughput import Throughput as Throughput
 from firstlight.callbacks.token_metrics import LastPosition as LastPosition

@@ -53,8 +53,7 @@ class PruneTrial(Callback):
     @property
     def pruned_at(self) -> int | None:
         """The training step at which the trial was pruned; None if it was not."""
-        step: int | None = self._trial.user_attrs.get(PRUNED_AT)
-        return step
+        return self._trial.user_attrs.get(PRUNED_AT)
 
     @property
     def reason(self) -> str:
@@ -92,8 +91,7 @@ class PruneTrial(Callback):
         return bool(self._trial.should_prune())
 
     def _reported(self) -> dict[int, float]:
-        values: dict[int, float] = self._study.get_trials(deepcopy=False)[self.number].intermediate_values
-        return values
+        return self._study.get_trials(deepcopy=False)[self.number].intermediate_values
 
     def _stop_if(self, is_pruned: bool, trainer: Trainer) -> None:
         """Stop all processes of the training if the first one says so."""

@@ -114,26 +114,17 @@ def fit(
     chosen = best_of(tried, metric)
     _save(judged[chosen], folder, "validation")
 
-    def test() -> dict[str, float]:
-        found = _judged(models[chosen], vectorizer.transform(_texts(data, "test")), data, "test")
-        _save(found, folder, "test")
-        return _metrics(found, "test")
+    def measured(read: ReviewData, name: str) -> dict[str, float]:
+        found = _judged(models[chosen], vectorizer.transform(_texts(read, "test")), read, "test")
+        _save(found, folder, name)
+        return _metrics(found, name)
 
     def other(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> dict[str, float]:
-        read = _opened(data, changed_options(saved, ReviewOptions, changes, log_dir), changes.only_split)
-        found = _judged(models[chosen], vectorizer.transform(_texts(read, "test")), read, "test")
-        _save(found, folder, "other")
-        return _metrics(found, "other")
+        options = changed_options(saved, ReviewOptions, changes, log_dir)
+        return measured(_opened(data, options, changes.only_split), "other")
 
-    return Fitted(
-        parameters=models[chosen].coef_.size + models[chosen].intercept_.size,
-        chosen={"C": chosen},
-        tried={"C": {f"{strength:g}": metrics for strength, metrics in tried.items()}},
-        validation=tried[chosen],
-        test=test,
-        references=lambda: references(data),
-        other=other,
-    )
+    num_weights = models[chosen].coef_.size + models[chosen].intercept_.size
+    return Fitted(num_weights, "C", chosen, tried, lambda: measured(data, "test"), lambda: references(data), other)
 
 
 def row_weights(data: ReviewData, group_prior: bool) -> NDArray[np.float64] | None:

@@ -62,8 +62,7 @@ class Judged:
     @property
     def predicted(self) -> NDArray[np.int64]:
         """The class with the highest probability, (n,)."""
-        predicted: NDArray[np.int64] = self.probabilities.argmax(axis=1)
-        return predicted
+        return self.probabilities.argmax(axis=1)
 
     @property
     def targets(self) -> NDArray[np.int64]:

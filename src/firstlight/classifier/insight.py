@@ -91,5 +91,4 @@ def _integrated_gradients(run: ClassifierRun, ids: Tensor, chosen: int) -> NDArr
             hook.remove()
     gradients = torch.autograd.grad((odds * weights).sum(), vectors)
     parts = [(gradient.sum(dim=0) * way).sum(dim=1) for gradient, way in zip(gradients, ways, strict=True)]
-    scores: NDArray[np.float64] = torch.stack(parts).sum(dim=0).double().numpy()
-    return scores
+    return torch.stack(parts).sum(dim=0).double().numpy()

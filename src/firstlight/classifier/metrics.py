@@ -208,8 +208,7 @@ def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], n
     targets, predicted: (n,).
     """
     found = multiclass_confusion_matrix(torch.from_numpy(predicted), torch.from_numpy(targets), num_classes)
-    counts: NDArray[np.int64] = found.numpy()
-    return counts
+    return found.numpy()
 
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:
@@ -294,8 +293,7 @@ def places_of_cells(targets: NDArray[np.int64], shares: NDArray[np.float32]) -> 
     cells = targets * shares.shape[1] + shares.argmax(axis=1)
     order = np.lexsort((-shares.max(axis=1), cells))
     ranks = np.arange(len(order)) - np.searchsorted(cells[order], cells[order])
-    places: NDArray[np.int64] = order[ranks < min(MOST_OF_CELL, max(1, MOST_OF_CELLS // len(np.unique(cells))))]
-    return places
+    return order[ranks < min(MOST_OF_CELL, max(1, MOST_OF_CELLS // len(np.unique(cells))))]
 
 
 def table_of(

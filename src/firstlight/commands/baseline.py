@@ -182,7 +182,8 @@ def _measure(
     fitted: Fitted = kind.function("baseline", "fit")(data, config.optimized_metric, folder.path, **given)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
-    record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
+    tried = {f"{choice:g}": metrics for choice, metrics in fitted.tried.items()}
+    record |= {"chosen": {fitted.name: fitted.chosen}, "tried": {fitted.name: tried}, "parameters": fitted.parameters}
     record["metrics"] |= fitted.validation
     started_at = time.perf_counter()
     if data.has_split("test"):

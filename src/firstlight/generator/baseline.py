@@ -48,13 +48,7 @@ def fit(data: StreamData, metric: str, folder: Path) -> Fitted:  # noqa: ARG001
         (split,) = deque(_splits(data, training, "test", chosen), maxlen=1)  # the last order
         return _metrics(data, "test", split)
 
-    return Fitted(
-        parameters=num_ngrams(training, chosen),
-        chosen={"order": chosen},
-        tried={"order": {str(order): metrics for order, metrics in tried.items()}},
-        validation=tried[chosen],
-        test=test,
-    )
+    return Fitted(num_ngrams(training, chosen), "order", chosen, tried, test)
 
 
 def _splits(data: StreamData, training: NDArray[np.int64], split: str, highest_order: int) -> Iterator[Split]:

@@ -1,5 +1,6 @@
 """Training of a generator with the cross entropy of the next token at every position."""
 
+from functools import cached_property
 from typing import Any
 
 import torch.nn.functional as F
@@ -9,9 +10,7 @@ from firstlight.data.tables import TokenBatch, token_batch
 from firstlight.generator.data import StreamData
 from firstlight.generator.lstm import CarriedState
 from firstlight.generator.run import GeneratorRun
-from firstlight.lit.losses import LossFunction, mean_loss, token_losses
-from firstlight.lit.optimizers import OptimizerFactory
-from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.losses import mean_loss, token_losses
 from firstlight.lit.training import Measured, Training
 
 CARRIED = "carried_state"  # the key in a checkpoint
@@ -50,16 +49,10 @@ class Generation(Training):
     data_type = StreamData
     metadata_checks = GeneratorRun.metadata_checks
 
-    def __init__(
-        self,
-        network: nn.Module,
-        optimizer: OptimizerFactory | None = None,
-        schedule: ScheduleFactory | None = None,
-        *,
-        loss: LossFunction | None = None,
-    ) -> None:
-        super().__init__(network, optimizer, schedule, loss=loss)
-        self.carried = {is_training: CarriedState() for is_training in (True, False)}
+    @cached_property
+    def carried(self) -> dict[bool, CarriedState]:
+        """The states of `data.stateful_window`, in training and in evaluation."""
+        return {is_training: CarriedState() for is_training in (True, False)}
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Return the logits, (batch, length, vocab_size). token_ids: (batch, length), int."""

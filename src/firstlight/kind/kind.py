@@ -96,8 +96,7 @@ class Kind:
 
     def function(self, module: str, name: str) -> Callable[..., Any]:
         """Import a module of the package, and return a function of it, such as `fit` of `baseline`."""
-        function: Callable[..., Any] = getattr(import_module(f"{self.package}.{module}"), name)
-        return function
+        return getattr(import_module(f"{self.package}.{module}"), name)
 
 
 @dataclass
@@ -159,20 +158,25 @@ Choice = TypeVar("Choice")
 class Fitted:
     """Baseline with a chosen candidate.
 
-    parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
-    candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
-    not read before. references: function that returns the metrics of simpler models by their name, such as
-    `largest_class`. other: function from the options of the task's data, their changes and the folder of the cache to
-    the metrics of other data; None if the kind of the data has no such function.
+    parameters: number of weights or counts. name: what is chosen. chosen: its value. tried: validation metrics of all
+    candidates. test: function that measures the test split, which is not read before. references: function that returns
+    the metrics of simpler models by their name, such as `largest_class`. other: function from the options of the task's
+    data, their changes and the folder of the cache to the metrics of other data; None if the kind of the data has no
+    such function.
     """
 
     parameters: int
-    chosen: dict[str, Any]
-    tried: dict[str, dict[str, dict[str, float]]]
-    validation: dict[str, float]
+    name: str
+    chosen: float
+    tried: Mapping[Any, dict[str, float]]
     test: Callable[[], dict[str, float]]
     references: Callable[[], dict[str, dict[str, float]]] = dict
     other: Callable[[dict[str, Any], DataChanges, Path], dict[str, float]] | None = None
+
+    @property
+    def validation(self) -> dict[str, float]:
+        """The validation metrics of the chosen candidate."""
+        return self.tried[self.chosen]
 
 
 def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:

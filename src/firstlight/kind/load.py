@@ -32,8 +32,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
         folder = find_run(str(run), Path(log_dir))
         path = checkpoint_of(folder, checkpoint)
     content = open_checkpoint(path)
-    loaded: Run = kind_of_content(content, path).get("run").from_checkpoint(folder, path, content)
-    return loaded
+    return kind_of_content(content, path).get("run").from_checkpoint(folder, path, content)
 
 
 def opened(command: str, options: RunOptions) -> Any:

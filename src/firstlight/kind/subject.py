@@ -70,8 +70,7 @@ class Subject:
 
     def texts(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the texts of some rows, which are read from the source again."""
-        texts: list[str] = self.data.source.texts(self.data.options.text_columns, rows.tolist())
-        return texts
+        return self.data.source.texts(self.data.options.text_columns, rows.tolist())
 
     @property
     def attention(self) -> Attention:

@@ -48,13 +48,7 @@ def fit(data: MaskedReviewData, metric: str, folder: Path) -> Fitted:
         write_predictions(folder / FOLDER / "test.npz", predictions)
         return metrics
 
-    return Fitted(
-        parameters=int(pairs.nnz),
-        chosen={"neighbors": chosen},
-        tried={"neighbors": {str(number): metrics for number, metrics in tried.items()}},
-        validation=tried[chosen],
-        test=test,
-    )
+    return Fitted(int(pairs.nnz), "neighbors", chosen, tried, test)
 
 
 def metrics_of(predictions: Predictions) -> dict[str, float]:

@@ -106,8 +106,7 @@ def first_rows(batch: Any, count: int) -> Any:
 def training_loss(module: Training, batch: Any) -> Tensor:
     """Return the loss of a training step, which returns it, or a dict with it."""
     outputs: Any = module.training_step(batch)
-    loss: Tensor = outputs["loss"] if isinstance(outputs, dict) else outputs
-    return loss
+    return outputs["loss"] if isinstance(outputs, dict) else outputs
 
 
 def _has_target_logits(module: Training) -> bool:

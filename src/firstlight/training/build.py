@@ -19,10 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 from torchmetrics import Metric, MetricCollection
 
-from firstlight.callbacks.checkpoint import FinalValidation
+from firstlight.callbacks.checkpoint import AtomicCheckpointIO, FinalValidation, ReseedEveryStep
 from firstlight.callbacks.evaluation import TorchMetric
 from firstlight.callbacks.prune_trial import pruning_of_trial
-from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.data.batches import batches_per_epoch, steps_per_epoch
 from firstlight.data.options import SourceKind
@@ -30,7 +29,6 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.kind.kind import Kind
 from firstlight.kind.registry import kind_of_config
-from firstlight.lit.checkpoint_writer import AtomicCheckpointIO
 from firstlight.lit.lightning_internals import NoProfiler, call_overridden_hooks_only
 from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network

@@ -13,7 +13,7 @@ from lightning.pytorch import Trainer
 from omegaconf import DictConfig, OmegaConf
 from torch.optim import AdamW
 
-from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.checkpoint import ReseedEveryStep
 from firstlight.config_files import CONFIG_NAME
 from firstlight.data.batches import steps_of
 from firstlight.data.table_data import RowData, TableData
@@ -133,8 +133,7 @@ def rates_of(config: DictConfig, factors: Mapping[str, float]) -> dict[str, dict
 def default_rate(config: DictConfig) -> float | None:
     """Return the learning rate of a config without the override of it."""
     overrides = [each for each in config.hydra.overrides.task if each.partition("=")[0].lstrip("+") != "optimizer.lr"]
-    lr: float | None = hydra.compose(CONFIG_NAME, overrides).optimizer.get("lr")
-    return lr
+    return hydra.compose(CONFIG_NAME, overrides).optimizer.get("lr")
 
 
 def losses_of(changes: Mapping[str, Mapping[str, float]], config: DictConfig, data: TableData) -> dict[str, float]:
