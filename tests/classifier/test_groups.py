@@ -12,6 +12,7 @@ import torch
 from omegaconf import OmegaConf
 
 from composed import composed
+from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.classifier.baseline import fit, row_weights
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged, measure
@@ -19,6 +20,7 @@ from firstlight.classifier.module import Classification
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
+from firstlight.runs.predictions import read_predictions
 
 
 def mixture(folder: Path, **options: Any) -> ReviewData:
@@ -88,6 +90,17 @@ def test_the_accuracy_of_each_group_is_drawn_beside_the_predictions(tmp_path: Pa
     measured.write(tmp_path)
     assert [row["group"] for row in measured.per_group] == ["a", "b"]
     assert (tmp_path / "accuracy_per_group.png").is_file()
+    predicted = read_predictions(tmp_path / "predictions.npz")
+    assert predicted is not None
+    assert predicted.groups is not None
+    assert predicted.groups.tolist() == ["ab"[row % 2] for row in predicted.rows.tolist()]
+    module = Classification.for_data(data, architecture="logistic")
+    callbacks: Any = {"callbacks": [WritePredictions(tmp_path / "of_training")], "logger": False, "accelerator": "cpu"}
+    L.Trainer(**callbacks, enable_progress_bar=False).validate(module, data, verbose=False)
+    validated = read_predictions(tmp_path / "of_training" / "validation.npz")
+    assert validated is not None
+    assert validated.groups is not None
+    assert validated.groups.tolist() == ["ab"[row % 2] for row in validated.rows.tolist()]
 
 
 def written(folder: Path, rows: list[tuple[str, int, str]], **options: Any) -> ReviewData:

@@ -184,6 +184,7 @@ def test_a_board_of_other_data_is_named_by_its_file() -> None:
 def test_a_group_of_a_class_is_named_by_its_section() -> None:
     keys = {"model._target_": "mine.net.GRUNet", "module.loss._target_": "mine.losses.my_loss", "optimizer.lr": 0.1}
     assert short_name(keys) == "model mine.net.GRUNet · loss mine.losses.my_loss · lr 0.1"
+    assert short_name({"model": "nb-svm", "method": "nb-svm", "data.folds": 5}) == "nb-svm · folds 5"
 
 
 def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:

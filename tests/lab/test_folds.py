@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from firstlight.lab.reports.all_runs import SavedPredictions, found_runs
-from firstlight.lab.reports.folds import cross_validation
+from firstlight.lab.reports.boards import boards
+from firstlight.lab.reports.folds import cross_validation, groups_section
 from firstlight.lab.reports.significance import corrected_folds, paired_bootstrap, power_of
 from firstlight.lab.reports.tables import Section
 from firstlight.runs.predictions import Predictions, key_of, write_predictions
@@ -33,7 +34,8 @@ def add(folder: Path, name: str, fold: int, hits: NDArray[np.int64] | None, **ch
         rows = np.arange(TEXTS) * FOLDS + fold + options["fold_seed"]
         ones = np.ones(TEXTS, np.int64)
         losses = np.where(hits, 0.25, 2.0).astype(np.float32)
-        predicted = Predictions(rows, losses, ones, hits, key_of(rows, ones, ones), 0 * ones, 1 - hits)
+        groups = np.where(rows % 2 > 0, "odd", "even")
+        predicted = Predictions(rows, losses, ones, hits, key_of(rows, ones, ones), 0 * ones, 1 - hits, groups)
         write_predictions(path / "predictions" / "test.npz", predicted)
 
 
@@ -55,7 +57,7 @@ def test_the_folds_of_each_setting_are_pooled_and_compared_with_a_baseline_of_an
             add(tmp_path / "sweep", "small", fold, each[fold], seed=seed)
         add(tmp_path / "stars" / "baseline", "tfidf", fold, counted[fold])
     found = section(tmp_path / "sweep", tmp_path / "stars" / "baseline")
-    results, differences = found.tables
+    results, differences, of_groups = found.tables
     mean = [np.mean(np.concatenate(each)) for each in (hits[1] + hits[2], counted)]
     assert [row[:4] for row in results.rows] == [["small", "505", "5", "2"], ["tfidf", "505", "5", "–"]]
     assert [row[4].split(" ± ")[0] for row in results.rows] == [f"{100 * each:.2f}" for each in mean]
@@ -66,6 +68,27 @@ def test_the_folds_of_each_setting_are_pooled_and_compared_with_a_baseline_of_an
     per_fold = [[np.mean(each) for each in zip(*hits.values(), strict=True)], [each.mean() for each in counted]]
     assert float(row[6]) == pytest.approx(corrected_folds(*per_fold, 1 / 4).p, rel=0.1)
     assert len(found.sentences) == 1  # the explanation
+    assert [row[:2] for row in of_groups.rows] == [["even", "253"], ["odd", "252"]]
+    is_odd = np.concatenate([(np.arange(TEXTS) * FOLDS + fold) % 2 > 0 for fold in range(FOLDS)])
+    every = [np.mean([np.concatenate(each) for each in hits.values()], axis=0), np.concatenate(counted)]
+    for row, own in zip(of_groups.rows, (~is_odd, is_odd), strict=True):
+        assert [cell.split(" ± ")[0] for cell in row[2:]] == [f"{100 * each[own].mean():.2f}" for each in every]
+
+
+def test_the_validation_accuracy_of_each_group_is_the_mean_of_the_seeds_with_the_same_texts(tmp_path: Path) -> None:
+    rows, ones = np.arange(4), np.ones(4, np.int64)
+    for seed, hits in ((1, [1, 0, 1, 1]), (2, [1, 1, 1, 1]), (3, [0, 0, 0, 0])):
+        key = "other texts" if seed == 3 else "texts"
+        found = (rows, 0.5 * ones.astype(np.float32), ones, np.array(hits), key, 0 * ones, ones)
+        path = make_run(tmp_path, f"run-{seed}", seed=seed, metrics={"val/accuracy": 0.5})
+        write_predictions(path / "predictions" / "validation.npz", Predictions(*found, np.array(["a", "a", "b", "c"])))
+    make_run(tmp_path, "without", "model=large", model="large", metrics={"val/accuracy": 0.5})
+    every = boards(found_runs(tmp_path), falls)
+    [table] = groups_section(every, tmp_path).tables
+    assert [row[:2] for row in table.rows] == [["a", "2"], ["b", "1"], ["c", "1"]]
+    assert table.columns[2:] == ("tiny",)
+    assert [row[2].split(" ± ")[0] for row in table.rows] == ["75.00", "–", "–"]
+    assert not groups_section([], tmp_path).tables
 
 
 def test_incomplete_folds_are_told_and_not_pooled(tmp_path: Path) -> None:
@@ -79,7 +102,7 @@ def test_incomplete_folds_are_told_and_not_pooled(tmp_path: Path) -> None:
             add(tmp_path, "small", fold, hits[fold], seed=2)
     found = section(tmp_path)
     small, tiny = (f"{name} · fold_seed 0" for name in ("small", "tiny"))
-    assert [table.title for table in found.tables] == ["stars"]
+    assert [table.title for table in found.tables] == ["stars", "stars: test accuracy of each group"]
     told = "\n".join(found.sentences[1:])
     assert f"stars: {tiny} is not pooled: these of its 5 folds are not finished: 3." in told
     assert f"stars: {small}: without all folds and not used: seed 2." in told

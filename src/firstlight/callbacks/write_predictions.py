@@ -1,5 +1,6 @@
 """The file of a run's predictions for each text of a split, with which reports compare runs on the same texts."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class WritePredictions(EvaluationCallback):
         parts, self.parts = self.parts, []
         if parts:
             found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
-            self.keep(predictions_of(found), stage)
+            self.keep(with_groups(predictions_of(found), getattr(trainer, "datamodule", None)), stage)
 
     def reads(self, trainer: Trainer) -> bool:
         """Return whether the predictions of this evaluation are read."""
@@ -105,3 +106,9 @@ def predictions_of(found: dict[str, NDArray[Any]]) -> Predictions:
         found["rows"] = np.arange(len(starts))
     key = key_of(found["rows"], found["tokens"], found.pop("checksums"))
     return Predictions(key=key, **found)
+
+
+def with_groups(found: Predictions, data: Any) -> Predictions:
+    """Return predictions with the group of each row if `data`, a data module, has `group_column`."""
+    has_groups = getattr(getattr(data, "options", None), "group_column", None) is not None
+    return replace(found, groups=np.array(data.groups(found.rows))) if has_groups else found

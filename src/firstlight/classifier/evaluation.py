@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics.functional.classification import binary_auroc
 
-from firstlight.callbacks.write_predictions import of_classes, predictions_of
+from firstlight.callbacks.write_predictions import of_classes, predictions_of, with_groups
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.metrics import classification_metrics, confusion_counts
 from firstlight.classifier.prediction import logits_of
@@ -105,17 +105,9 @@ class Judged:
         from sklearn.metrics import precision_recall_fscore_support
 
         places = range(self.data.num_classes)
-        found = precision_recall_fscore_support(self.targets, self.predicted, labels=places, zero_division=0)
-        return [
-            {
-                "class": name,
-                "texts": int(texts),
-                "precision": float(precision),
-                "recall": float(recall),
-                "f1": float(f1),
-            }
-            for name, precision, recall, f1, texts in zip(self.data.class_names, *found, strict=True)
-        ]
+        *scores, texts = precision_recall_fscore_support(self.targets, self.predicted, labels=places, zero_division=0)
+        of_classes = zip(self.data.class_names, texts.tolist(), *(each.tolist() for each in scores), strict=True)
+        return [dict(zip(("class", "texts", "precision", "recall", "f1"), each, strict=True)) for each in of_classes]
 
     def per_group(self) -> list[dict[str, Any]]:
         """Return the accuracy of each group with its 95% interval of Wilson, for rows with a target.
@@ -124,20 +116,20 @@ class Judged:
         """
         from scipy.stats import binomtest
 
-        hits: dict[str, list[bool]] = {}
-        for group, hit in zip(self.data.groups(self.rows), (self.predicted == self.targets).tolist(), strict=False):
-            hits.setdefault(group, []).append(hit)
+        names, hits = np.array(self.data.groups(self.rows)), self.predicted == self.targets
         found = []
-        for group, each in sorted(hits.items()):
-            low, high = binomtest(sum(each), len(each)).proportion_ci(method="wilson")
-            accuracy = {"accuracy": sum(each) / len(each), "low": float(low), "high": float(high)}
-            found.append({"group": group, "texts": len(each), **accuracy})
+        for group in np.unique(names).tolist():
+            own = hits[names == group].tolist()
+            low, high = binomtest(sum(own), len(own)).proportion_ci(method="wilson")
+            accuracy = {"accuracy": sum(own) / len(own), "low": float(low), "high": float(high)}
+            found.append({"group": group, "texts": len(own), **accuracy})
         return found
 
     def write_predictions(self, path: Path) -> None:
-        """Write the loss and the hit of each row with a target, as a training does."""
+        """Write the loss, the hit and the group of each row with a target, as a training does."""
         arrays = of_classes(*map(torch.from_numpy, (self.rows, self.probabilities, self.targets)))
-        write_predictions(path, predictions_of({name: numbers.numpy() for name, numbers in arrays.items()}))
+        found = predictions_of({name: numbers.numpy() for name, numbers in arrays.items()})
+        write_predictions(path, with_groups(found, self.data))
 
     def write_confusion_matrix(self, path: Path) -> None:
         """Write the confusion matrix of the rows with a target to <path>.png and <path>.csv."""

@@ -159,10 +159,11 @@ def report(options: ReportOptions) -> Path:
             raise UserError("--learning-curves does not apply to --scaling; leave one of them out")
         sections.append(learning_curves(runs, options.metric, falls, load, options.folder))
     is_table_shown = not sections
-    if has_folds(runs):
-        from firstlight.lab.reports.folds import cross_validation  # imports NumPy
+    if has_folds(runs) or any(run.has_groups for run in runs):
+        from firstlight.lab.reports.folds import cross_validation, groups_section  # imports NumPy
 
-        sections.append(cross_validation(runs, of_tests, falls, options.metric))
+        every = (cross_validation(runs, of_tests, falls, options.metric), groups_section(found, options.folder))
+        sections += [each for each in every if each.tables or each.sentences[1:]]
     sections += searches(runs, options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [  # the folds are compared together and not one by one

@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,9 @@ class Predictions:
 
     rows: (units,) the number of each unit in its data, ascending. losses: (units,) the summed loss in nats. tokens:
     (units,) the number of predictions in each unit, which is 1 for a classifier. correct: (units,) the number of right
-    predictions. targets, predicted: (units,) the classes of a classifier; None for other kinds. key: a hash of the
-    units and their targets; only predictions with equal keys can be paired.
+    predictions. targets, predicted: (units,) the classes of a classifier; None for other kinds. groups: (units,) the
+    names of `data.group_column`; None without it. key: a hash of the units and their targets; only predictions with
+    equal keys can be paired.
     """
 
     rows: NDArray[np.int64]
@@ -32,6 +34,7 @@ class Predictions:
     key: str
     targets: NDArray[np.int64] | None = None
     predicted: NDArray[np.int64] | None = None
+    groups: NDArray[np.str_] | None = None
 
     @property
     def is_of_classes(self) -> bool:
@@ -94,6 +97,8 @@ def write_predictions(path: Path, predictions: Predictions) -> None:
         numbers = getattr(predictions, name)
         if numbers is not None:
             arrays[name] = numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+    if predictions.groups is not None:
+        arrays["groups"] = predictions.groups
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]  # numpy declares its option allow_pickle first
     path.parent.mkdir(exist_ok=True)
@@ -127,12 +132,13 @@ def _checked(arrays: dict[str, NDArray[np.generic]]) -> Predictions:
     """Return the predictions of arrays. Raises KeyError or ValueError if one is missing or has another size or type."""
     counts = {name: arrays[name] for name in COUNTS if name in arrays}
     losses = arrays["losses"]
-    sizes = {array.shape for array in (losses, *counts.values())}
+    groups = arrays["groups"].astype(str) if "groups" in arrays else None
+    sizes = {array.shape for array in (losses, *counts.values(), *([] if groups is None else [groups]))}
     is_numbers = losses.dtype.kind == "f" and all(array.dtype.kind in "iu" for array in counts.values())
     if len(sizes) != 1 or losses.ndim != 1 or not len(losses) or not is_numbers:
         raise ValueError("its arrays are not lists of numbers of one length")
     tokens = counts["tokens"]
     if not np.isfinite(losses).all() or (tokens < 1).any() or (counts["correct"] > tokens).any():  # type: ignore[operator]
         raise ValueError("its numbers are impossible")
-    whole = {name: array.astype(np.int64) for name, array in counts.items()}
-    return Predictions(losses=losses.astype(np.float32), key=str(arrays["key"]), **whole)
+    whole: dict[str, Any] = {name: array.astype(np.int64) for name, array in counts.items()}
+    return Predictions(losses=losses.astype(np.float32), key=str(arrays["key"]), groups=groups, **whole)

@@ -42,10 +42,10 @@ class Run:
     """One run, which may be damaged.
 
     why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
-    tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
-    validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
-    command: the one that repeats it. files: those of its folder to which the page links. note, tags: those of its
-    configuration, or as they were changed after the training.
+    tokens of each split. is_of_classes: whether each row has one class. has_groups: whether the training names groups
+    of rows. split: the settings that decide which texts are validated. apart: the reasons why it cannot be ranked among
+    runs without them, by the key that causes each. command: the one that repeats it. files: those of its folder to
+    which the page links. note, tags: those of its configuration, or as they were changed after the training.
     """
 
     folder: str
@@ -58,6 +58,7 @@ class Run:
     fingerprint: str | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     is_of_classes: bool = False
+    has_groups: bool = False
     split: dict[str, Value] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
     optimized_metric: str | None = None

@@ -125,7 +125,8 @@ def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
             filled[place] = replace(run, split={key: value for key, value in split.items() if key in FOLDS})
             continue
         own |= {key: config.value(key) for key in sorted(known[run.task] - own.keys())}
-        filled[place] = replace(run, keys=own, apart=config.apart, split=split)
+        has_groups = config.settings.get("data.group_column") is not None
+        filled[place] = replace(run, keys=own, apart=config.apart, split=split, has_groups=has_groups)
     return filled
 
 

@@ -294,7 +294,7 @@ def short_name(keys: dict[str, Value]) -> str:
     """Return a name such as `tiny · dropout 0.1 · lr 0.001`: names as they are, numbers with the end of their key."""
     parts = []
     for key, value in keys.items():
-        if value is not None:
+        if value is not None and (key, value) != ("method", keys.get("model")):  # a baseline has both
             is_word = key in ("model", "experiment")
             parts.append(shown(value) if is_word else f"{last_part(key)} {brief(value)}")
     return " · ".join(parts) or "all runs"

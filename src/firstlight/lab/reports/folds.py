@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.lab.reports import significance
-from firstlight.lab.reports.all_runs import FOLDS, SEEDS
-from firstlight.lab.reports.boards import common_metric, short_name, swept_keys
+from firstlight.lab.reports.all_runs import FOLDS, SEEDS, SavedPredictions, has_folds
+from firstlight.lab.reports.boards import Board, common_metric, short_name, swept_keys
 from firstlight.lab.reports.tables import Column, Section, Table
 from firstlight.lab.reports.verdicts import LEVEL, MOST_BLOCKS, SHARES, Load, by_unit, over_texts
 from firstlight.runs.predictions import COUNTS, Predictions
@@ -18,6 +19,8 @@ from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, shown
 
 NUMBER, FOLD = FOLDS[:2]  # of the folds, and which of them is the test split
 MOST_SETTINGS = 12  # of a task that are compared
+MOST_GROUPS = 20  # of rows, of which the accuracy is shown
+OF_GROUPS = "Validation accuracy of each group, ± half of its 95% interval over the texts."
 REMEDY = "train with test=true, or run `evaluate RUN --split test` for a classifier"
 EXPLANATION = (
     "Each text is predicted by models that were not trained on it, and its result is the mean over the seeds. ± is "
@@ -74,6 +77,8 @@ def cross_validation(
         tables.append(Table(task, ("setting", "texts", "folds", "seeds", name), [_row(each, name) for each in found]))
         rows = _differences([(one, two) for one, two in pairs if one.key == two.key], name, falls=falls(name))
         tables.append(Table(f"{task}: paired differences", OF_DIFFERENCES, rows))
+        named = [(each.name, list(each.joined.values())) for each in found]
+        tables.append(_of_groups(f"{task}: test accuracy of each group", named))
     return Section("Cross-validation", sentences, [table for table in tables if table.rows])
 
 
@@ -139,7 +144,7 @@ def _joined(parts: Sequence[Predictions], strata: NDArray[np.int64]) -> Predicti
     The texts of a classifier are independent, and those of a fold are shuffled, so that a block of the bootstrap is no
     neighborhood. A text that is not divided into rows has pieces that are counted from 0 in every fold.
     """
-    names = [name for name in (*COUNTS, "losses") if getattr(parts[0], name) is not None]
+    names = [name for name in (*COUNTS, "losses", "groups") if getattr(parts[0], name) is not None]
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     has_rows = parts[0].is_of_classes or any(part.rows[-1] >= len(part.rows) for part in parts)
     if has_rows and (twice := len(strata) - len(np.unique(arrays["rows"]))):
@@ -175,6 +180,37 @@ def _differences(pairs: Sequence[tuple[Pooled, Pooled]], metric: str, *, falls: 
         p_values = [f"{texts.p:.2g}" if texts else "–", f"{t:.2f}", f"{folds.p:.2g}"]
         rows.append([one.name, word, two.name, _size(estimate, metric, "+"), *p_values])
     return rows
+
+
+def groups_section(boards: Sequence[Board], folder: Path) -> Section:
+    """Return the section on the validation accuracy of each group of `data.group_column`, by predictions in a folder.
+
+    It has no tables if no run has groups. Cross-validations are left out.
+    """
+    load = SavedPredictions(folder)  # a report says which files are missing where it compares the runs
+    tables = [
+        _of_groups(
+            each.name, [(short_name(one.keys), [*map(load, one.counted)]) for one in each.groups[:MOST_SETTINGS]]
+        )
+        for each in boards
+        if not has_folds(each.runs)
+    ]
+    return Section("Groups of data.group_column", [OF_GROUPS], [table for table in tables if table.rows])
+
+
+def _of_groups(title: str, settings: Sequence[tuple[str, Sequence[Predictions | None]]]) -> Table:
+    """Return the table with a row for each group, and a column for each setting whose predictions have groups."""
+    named: list[tuple[str, dict[str, list[float]]]] = []
+    for name, seeds in settings:
+        if seeds and (first := seeds[0]) is not None and (names := first.groups) is not None:
+            hits = np.mean([each.correct for each in seeds if each is not None and each.key == first.key], axis=0)
+            named.append((name, {group: hits[names == group].tolist() for group in np.unique(names).tolist()}))
+    rows = []
+    for group in list(dict.fromkeys(group for _, found in named for group in found))[:MOST_GROUPS]:
+        own = [found.get(group, []) for _, found in named]
+        cells = [_size(significance.mean_interval(each), "accuracy") if len(each) > 1 else "–" for each in own]
+        rows.append([group, f"{max(map(len, own)):,}", *cells])
+    return Table(title, ("group", "texts", *(name for name, _ in named)), rows)
 
 
 def _size(estimate: significance.Estimate, metric: str, sign: str = "") -> str:
