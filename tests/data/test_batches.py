@@ -224,14 +224,14 @@ def test_evaluation_takes_every_row_once_those_of_like_length_together(lengths, 
 def test_a_loader_reads_its_position_off_the_training_whenever_it_starts():
     position = 0
     lengths = np.arange(1200)
-    loader = ResumableLoader(Rows(lengths), training(), lambda: position)
+    loader = ResumableLoader(Rows(lengths, 100), training(), lambda: position)
     expected = uninterrupted(4)
     for position in (0, 4, 21):  # the loader calls it
         assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]
 
 
 def test_a_batch_of_rows_knows_its_longest_row_and_its_tokens():
-    rows = Rows(np.array([3, 0, 7, 5]))
+    rows = Rows(np.array([3, 0, 7, 5]), 10)
     batch, empty = rows[np.array([0, 3])], rows[np.array([1])]
     assert torch.equal(batch.rows, torch.tensor([0, 3]))
     assert (batch.longest, batch.num_tokens) == (5, 8)

@@ -4,6 +4,7 @@ import torch
 
 from firstlight.data.batches import Rows
 from firstlight.data.options import Truncation
+from firstlight.data.row_options import LongTexts
 from firstlight.data.tables import ReviewBatch, StreamTable, TokenTable, fits
 from firstlight.data.windows import WindowBatch, Windows
 from firstlight.text.ragged import RaggedIds
@@ -17,7 +18,7 @@ def look_up(*rows: int, context_length: int = 5, truncation: Truncation = Trunca
     ids = RaggedIds.from_rows(texts)
     targets = TARGETS if texts is TEXTS else np.zeros(len(texts), np.int64)
     table = TokenTable(ids, targets, context_length, truncation)
-    return table(Rows(ids.lengths.clip(max=context_length))[np.array(rows)])
+    return table(Rows(ids.lengths, context_length)[np.array(rows)])
 
 
 def test_texts_are_padded_to_the_longest_of_their_batch():
@@ -51,7 +52,7 @@ def test_a_long_text_is_cut_to_the_context(truncation, context_length, expected)
 def test_the_fewest_windows_contain_every_token_of_a_long_text_at_equal_distances():
     ids = RaggedIds.from_rows([*TEXTS, list(range(40, 53))])
     table = TokenTable(ids, np.array([*TARGETS, 5]), 5, Truncation.tail)
-    batch = table(Rows(ids.lengths, window=5)[np.array([4, 0, 2])])
+    batch = table(Rows(ids.lengths, 5, LongTexts.windows)[np.array([4, 0, 2])])
     expected = [list(range(start, start + 5)) for start in (40, 44, 48)]
     expected += [[11, 12, 13, PAD_ID, PAD_ID], [21, 22, 23, 24, 25], [23, 24, 25, 26, 27]]
     assert batch.token_ids.tolist() == expected

@@ -207,7 +207,7 @@ def test_the_target_encoding_of_a_row_does_not_depend_on_its_class(
         counted = table(data.lookup()[every])
         table.target_encoding.count(lambda: [counted[:3]])
         table.target_encoding.scale.fill_(1.0)
-        return table(Rows(data.lookup().lengths, are_counted=is_own)[np.array([row])]).features
+        return table(Rows(data.lookup().lengths, 2**31, are_counted=is_own)[np.array([row])]).features
 
     for row in drawn(range(80), "target encoding of a row", 20):
         with trials.one(f"row {row}"):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.classifier.prediction import rows_of_texts, target_encoding_of
+from firstlight.classifier.prediction import target_encoding_of
 from firstlight.data.arguments import takes
 from firstlight.data.batches import EvaluationBatches, PassLoader, ResumableLoader, Rows, training_batches
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
@@ -182,7 +182,7 @@ class ReviewData(TextRows):
         return self.training_loader(batches=training_batches(self), dataset=self.training_lookup(LongTexts.cut))
 
     def lookup(self) -> Rows:
-        return rows_of_texts(self.encoded.lengths, self.options.context_length, self.options.long_texts)
+        return Rows(self.encoded.lengths, self.options.context_length, self.options.long_texts)
 
     def training_lookup(self, long_texts: LongTexts | None = None) -> Rows:
         """Return the data set of training rows, whose own labels are not part of their target encoding.
@@ -193,7 +193,7 @@ class ReviewData(TextRows):
         if is_counted and self.reader is not None:
             is_counted = self.reader["data_fingerprint"] == self.source.fingerprint
         reading = (self.options.context_length, long_texts or self.options.long_texts)
-        return rows_of_texts(self.encoded.lengths, *reading, are_counted=is_counted)
+        return Rows(self.encoded.lengths, *reading, are_counted=is_counted)
 
     def batches_of(self, rows: NDArray[np.int64]) -> Iterator[ReviewBatch]:
         """Yield batches of some rows, each once. The labels of training rows are not part of their target encoding."""
@@ -214,8 +214,8 @@ class ReviewData(TextRows):
         sizes = (self.tokenizer.vocab_size, options.target_encoding_pairs, self.num_classes)
         target_encoding = NgramTargetEncoding(*sizes, options.target_encoding_shrinkage)
         rows, lengths = self.rows("train"), self.encoded.lengths
-        lookup = Rows(lengths if options.random_span else lengths.clip(max=options.context_length))  # what may be read
-        table = TokenTable(self.encoded.ids, self.targets, int(lookup.lengths.max(initial=1)), options.truncation)
+        most = int(lengths.max(initial=1)) if options.random_span else options.context_length  # what may be read
+        lookup, table = Rows(lengths, most), TokenTable(self.encoded.ids, self.targets, most, options.truncation)
         batches = EvaluationBatches(rows, options.evaluation_batch_size, lengths=lengths[rows])
         target_encoding.count(lambda: (table(lookup[each])[:3] for each in batches))
         return target_encoding

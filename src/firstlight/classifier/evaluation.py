@@ -11,11 +11,11 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
-from torchmetrics.functional.classification import binary_auroc
+from torchmetrics.functional.classification import binary_auroc, multiclass_confusion_matrix
 
 from firstlight.callbacks.write_predictions import of_classes, predictions_of, with_groups
 from firstlight.classifier.data import ReviewData
-from firstlight.classifier.metrics import classification_metrics, confusion_counts
+from firstlight.classifier.metrics import classification_metrics
 from firstlight.classifier.prediction import logits_of
 from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels, SourceKind
@@ -71,8 +71,9 @@ class Judged:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The confusion matrix, (classes, classes)."""
-        return confusion_counts(self.targets, self.predicted, self.data.num_classes)
+        """The number of times that each class is predicted for each true class: (classes, classes), rows are true."""
+        predicted, targets = torch.from_numpy(self.predicted), torch.from_numpy(self.targets)
+        return multiclass_confusion_matrix(predicted, targets, self.data.num_classes).numpy()
 
     def with_targets(self) -> "Judged":
         """Return the predictions for the rows with a target."""

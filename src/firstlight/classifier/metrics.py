@@ -14,7 +14,6 @@ from rich.table import Table
 from torch import Tensor
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix, MulticlassF1Score
-from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.evaluation import SPLITS, EvaluationCallback, MetricCallback, training_outputs
 from firstlight.callbacks.publish import (
@@ -200,15 +199,6 @@ class ConfusionMatrix(ClassMetric):
             class_names=self.class_names,
             title=f"Confusion matrix, {SPLITS[stage]}",
         )
-
-
-def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
-    """Return the number of times that each class is predicted for each true class: (classes, classes), rows are true.
-
-    targets, predicted: (n,).
-    """
-    found = multiclass_confusion_matrix(torch.from_numpy(predicted), torch.from_numpy(targets), num_classes)
-    return found.numpy()
 
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:

@@ -3,20 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from firstlight.data.batches import Rows
-from firstlight.data.options import Truncation
-from firstlight.data.row_options import ChoiceRows, LongTexts, by_row
-from firstlight.data.tables import ReviewBatch, TokenTable, fitted
+from firstlight.data.tables import ReviewBatch
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.lit.metadata import TRAIN_AGAIN
-from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Tokenizer
 
 
 class Prediction(NamedTuple):
@@ -35,31 +28,6 @@ class Prediction(NamedTuple):
 
     label: str
     probabilities: dict[str, float]
-
-
-def table_of_texts(
-    ids: RaggedIds,
-    tokenizer: Tokenizer,
-    context_length: int,
-    truncation: Truncation,
-    target_encoding: NgramTargetEncoding | None,
-    choices: ChoiceRows | None,
-    long_texts: LongTexts = LongTexts.cut,
-) -> tuple[TokenTable, Rows]:
-    """Return the table that cuts and pads encoded texts whose classes are all 0, and the data set of its rows."""
-    ids = fitted(ids, tokenizer, context_length, truncation)
-    rows = rows_of_texts(by_row(ids.lengths, choices), context_length, long_texts)
-    targets = np.zeros(len(rows.lengths), np.int64)
-    return TokenTable(ids, targets, context_length, truncation, target_encoding, choices), rows
-
-
-def rows_of_texts(
-    lengths: NDArray[np.int64], context_length: int, long_texts: LongTexts, *, are_counted: bool = False
-) -> Rows:
-    """Return the data set of texts that are cut or read in windows. lengths, are_counted: as in `Rows`."""
-    if long_texts is LongTexts.windows:
-        return Rows(lengths, are_counted=are_counted, window=context_length)
-    return Rows(lengths.clip(max=context_length), are_counted=are_counted)
 
 
 def target_encoding_of(metadata: dict[str, Any], vocab_size: int, place: object) -> NgramTargetEncoding | None:

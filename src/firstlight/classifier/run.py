@@ -12,12 +12,11 @@ from torch import Tensor
 
 from firstlight.choices import listed, member
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.classifier.prediction import Prediction, logits_of, predictions, table_of_texts, target_encoding_of
+from firstlight.classifier.prediction import Prediction, logits_of, predictions, target_encoding_of
 from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.encoding import encode_texts
 from firstlight.data.options import Truncation
 from firstlight.data.row_options import ChoiceRows, LongTexts, by_row, longest
-from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, kept_places
+from firstlight.data.tables import ReviewBatch, TokenTable, count_cuts, fitted, kept_places
 from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
@@ -158,7 +157,7 @@ class ClassifierRun(PredictingRun):
 
         >>> len(run.encode(["It works.", "It broke."]))
         """
-        return encode_texts(self.tokenizer, texts, self.choices)
+        return self.tokenizer.encode_batch(texts if self.choices is None else self.choices.pairs(texts))
 
     def logits(self, ids: RaggedIds, long_texts: LongTexts | str | None = None) -> Tensor:
         """Return the outputs of the network for some encoded texts: (texts, outputs). ids: as returned by `encode`.
@@ -202,8 +201,11 @@ class ClassifierRun(PredictingRun):
 
     def _table(self, ids: RaggedIds, long_texts: LongTexts = LongTexts.cut) -> tuple[TokenTable, Rows]:
         """Return the table that cuts and pads encoded texts, and the data set of its rows."""
-        reading = (self.config["context_length"], self.truncation)
-        return table_of_texts(ids, self.tokenizer, *reading, self.target_encoding, self.choices, long_texts)
+        length = self.config["context_length"]
+        ids = fitted(ids, self.tokenizer, length, self.truncation)
+        rows = Rows(by_row(ids.lengths, self.choices), length, long_texts)
+        classes = np.zeros(len(rows.lengths), np.int64)  # unknown
+        return TokenTable(ids, classes, length, self.truncation, self.target_encoding, self.choices), rows
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
         """Return the places of the tokens of one encoded text that the network reads: (kept,).

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from firstlight.data.row_options import refuse_unknown_groups
+from firstlight.data.row_options import LongTexts, refuse_unknown_groups
 from firstlight.errors import UserError
 from firstlight.text.ragged import window_starts
 
@@ -30,12 +30,21 @@ class RowBatch(NamedTuple):
 class Rows(Dataset[RowBatch]):
     """Data set that turns an array of row numbers into a `RowBatch`, without work for each row."""
 
-    def __init__(self, lengths: np.ndarray, *, are_counted: bool = False, window: int | None = None) -> None:
+    def __init__(
+        self,
+        lengths: np.ndarray,
+        context_length: int,
+        long_texts: LongTexts = LongTexts.cut,
+        *,
+        are_counted: bool = False,
+    ) -> None:
         """lengths: (rows,) the number of tokens of each row of the table, or (rows, choices) of each of its answers.
 
-        are_counted: as in `RowBatch`. window: the tokens of the windows in which longer rows are read, or None.
+        long_texts: how rows of more than context_length tokens are read. are_counted: as in `RowBatch`.
         """
-        self.lengths, self.are_counted, self.window = lengths, are_counted, window
+        self.context_length, self.reads_windows = context_length, long_texts is LongTexts.windows
+        self.lengths = lengths if self.reads_windows else lengths.clip(max=context_length)
+        self.are_counted = are_counted
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
         draws = None
@@ -43,9 +52,9 @@ class Rows(Dataset[RowBatch]):
             rows, draws = rows[:, 0], torch.from_numpy(rows[:, 1])
         lengths = self.lengths[rows]
         num_windows = None
-        if self.window is not None and lengths.max(initial=0) > self.window:
-            counts, firsts = window_starts(lengths, self.window)
-            rows, lengths = np.repeat(rows, counts), np.repeat(lengths.clip(max=self.window), counts)
+        if self.reads_windows and lengths.max(initial=0) > self.context_length:
+            counts, firsts = window_starts(lengths, self.context_length)
+            rows, lengths = np.repeat(rows, counts), np.repeat(lengths.clip(max=self.context_length), counts)
             draws, num_windows = torch.from_numpy(firsts), torch.from_numpy(counts)
         sizes = (int(lengths.max(initial=1)), int(lengths.sum()))
         return RowBatch(torch.from_numpy(rows), *sizes, self.are_counted, draws, num_windows)

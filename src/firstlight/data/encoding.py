@@ -151,8 +151,10 @@ def _encode(
     index_of: dict[str, int] = {}
     for split in source.splits:
         for line, values in rows_of_columns(source, split, options, keys, columns):
-            if choices is not None:
-                _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
+            for answer in [] if choices is None else columns[-choices.num_choices :]:
+                if not values[answer].strip():
+                    problem = f"{source.place(split, line)}: the answer in column {answer} is empty"
+                    raise UserError(f"{problem}; fill it in, or remove the row")
             text = text_of(values)
             numbers.append(number_of(text))
             if not is_large:
@@ -209,18 +211,6 @@ def _mapped(function: Callable[[list[Any]], Any], items: Iterable[Any], *, is_la
             yield waiting.popleft().result()
     yield from (each.result() for each in waiting)
     processes.shutdown()  # which gives their memory back
-
-
-def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
-    """Return the ids of some texts. choices: the layout of rows of multiple choice, of which each answer is encoded."""
-    return tokenizer.encode_batch(texts if choices is None else choices.pairs(texts))
-
-
-def _check_answers(columns: list[str], values: Mapping[str, Any], place: str) -> None:
-    """Raise UserError if an answer is empty. columns: those of the answers."""
-    for column in columns:
-        if not values[column].strip():
-            raise UserError(f"{place}: the answer in column {column} is empty; fill it in, or remove the row")
 
 
 def rows_of_columns(

@@ -323,7 +323,7 @@ class TextRows(RowData):
         return self.source.values(self.options.text_columns, self.rows(split))
 
     def lookup(self) -> Dataset[Any]:
-        return Rows(self.encoded.lengths.clip(max=self.options.context_length))
+        return Rows(self.encoded.lengths, self.options.context_length)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each row, (n,), at most `context_length`."""

@@ -70,7 +70,7 @@ def batch_to_fill_in(
     count_cuts(ids.lengths, context_length)
     read = fitted(ids, tokenizer, context_length, truncation)
     table = TokenTable(read, np.zeros(len(ids), np.int64), context_length, truncation)
-    batch = table(Rows(ids.lengths.clip(max=context_length))[np.arange(len(ids))])
+    batch = table(Rows(ids.lengths, context_length)[np.arange(len(ids))])
     is_mask = batch.token_ids == tokenizer.vocab_size
     for row, kept in enumerate(is_mask.sum(dim=1).tolist()):
         if kept < (ids[row] == tokenizer.vocab_size).sum():
