@@ -4,6 +4,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,89 +87,45 @@ def token_losses(
 
     The model of order n reads n - 1 earlier tokens. It is interpolated with the model of the next lower order, weighted
     by the number of different tokens that follow a context (Witten & Bell 1991). Order 1 is interpolated with the
-    uniform distribution. training, validation: (n,) ids; reach: (validation tokens,) the number of earlier tokens that
-    the model may read for each token, all by default.
+    uniform distribution. training, validation: (n,) ids; reach: as in `ngrams`.
     """
     probability = np.full(len(validation), 1 / vocab_size)
-    before = Contexts(training, validation, reach)
-    for _ in range(highest_order):
-        probability = before.interpolate(probability)
+    for contexts, pairs in islice(ngrams(training, validation, reach), highest_order):
+        counted = np.flatnonzero(contexts[: len(training)] >= 0)
+        totals = np.bincount(contexts[counted], minlength=contexts.max(initial=0) + 2)  # the last is 0, for number -1
+        counts = np.bincount(pairs[counted], minlength=pairs.max(initial=0) + 2)
+        context_of = np.zeros(len(counts), np.int64)
+        context_of[pairs[counted]] = contexts[counted]
+        types = np.bincount(context_of[counts > 0], minlength=len(totals))
+        context, pair = contexts[len(training) :], pairs[len(training) :]
+        weight = np.where(totals[context] > 0, types[context], 1)  # of the next lower order
+        probability = (counts[pair] + weight * probability) / (totals[context] + weight)
         yield -np.log(probability)
-        before.lengthen()
 
 
 def num_ngrams(training: Ids, order: int) -> int:
     """Return the number of different n-grams of 1, 2, …, order tokens in a text: the size of a model of that order."""
-    contexts = Contexts(training, training[:0])
-    total = 0
-    for _ in range(order):
-        total += contexts.num_continuations()
-        contexts.lengthen()
-    return total
+    return sum(int(pairs.max(initial=-1)) + 1 for _, pairs in islice(ngrams(training, training[:0]), order))
 
 
-class Contexts:
-    """The numbered contexts of all tokens of two texts. Each call of `lengthen` makes them one token longer.
+def ngrams(training: Ids, validation: Ids, reach: Ids | None = None) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """Yield the number of the context of each token and that of the context with the token, for orders 1, 2, ….
 
-    The number is -1 if the training text does not have the context, or if a text has too few tokens before a token.
-    reach: (validation tokens,) the number of tokens before each validation token, if not all of them count.
+    Both are (training + validation tokens,), and -1 for a token with too few tokens before it. reach:
+    (validation tokens,) the number of earlier tokens that may be read for each token, all by default.
     """
-
-    def __init__(self, training: Ids, validation: Ids, reach: Ids | None = None) -> None:
-        self.training, self.validation, self.reach = training.astype(np.int64), validation.astype(np.int64), reach
-        self.length = 0
-        self.of_training = np.zeros(len(training), np.int64)  # the empty context
-        self.of_validation = np.zeros(len(validation), np.int64)
-
-    def interpolate(self, lower: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each validation token, (validation tokens,). lower: that of the lower order."""
-        known = self.of_training >= 0
-        contexts, totals = np.unique(self.of_training[known], return_counts=True)
-        if not len(contexts):
-            return lower
-        pairs, counts = np.unique(self._pairs(self.of_training, self.training)[known], return_counts=True)
-        types = np.bincount(np.searchsorted(contexts, pairs // self._stride), minlength=len(contexts))
-        place, is_known = _find(self.of_validation, contexts)
-        pair_place, is_seen = _find(self._pairs(self.of_validation, self.validation), pairs)
-        count = np.where(is_seen & is_known, counts[pair_place], 0)
-        weight = np.where(is_known, types[place], 1)  # of the next lower order
-        total = np.where(is_known, totals[place], 0)
-        return (count + weight * lower) / (total + weight)
-
-    def num_continuations(self) -> int:
-        """Return the number of different pairs of a context and its next token in the training text."""
-        known = self.of_training >= 0
-        return len(np.unique(self._pairs(self.of_training, self.training)[known]))
-
-    def lengthen(self) -> None:
-        """Make every context one token longer."""
-        self.length += 1
-        pairs = self._preceded(self.of_training, self.training)
-        numbers = np.unique(pairs[pairs >= 0])
-        place, is_known = _find(self._preceded(self.of_validation, self.validation), numbers)
-        can_be_read = is_known if self.reach is None else is_known & (self.reach >= self.length)
-        self.of_validation = np.where(can_be_read, place, -1)
-        place, is_known = _find(pairs, numbers)
-        self.of_training = np.where(is_known, place, -1)
-
-    @property
-    def _stride(self) -> int:
-        return int(max(self.training.max(initial=0), self.validation.max(initial=0))) + 1
-
-    def _pairs(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one number for each context and the token after it, or -1 without a context."""
-        return np.where(contexts >= 0, contexts * self._stride + tokens, -1)
-
-    def _preceded(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one number for each context and the token before it, or -1 if one of them is missing."""
-        earlier = np.roll(tokens, self.length)
-        earlier[: self.length] = -1
-        return np.where((contexts >= 0) & (earlier >= 0), contexts * self._stride + earlier, -1)
+    tokens = np.concatenate((training, validation)).astype(np.int64)
+    reach = np.concatenate((np.arange(len(training)), np.arange(len(validation)) if reach is None else reach))
+    contexts = np.zeros(len(tokens), np.int64)  # the empty context
+    for length in count(start=1):
+        yield contexts, _numbered(contexts, tokens)
+        contexts = _numbered(contexts, np.where(reach >= length, np.roll(tokens, length), -1))
 
 
-def _find(values: NDArray[np.int64], ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of each value in an ordered array, and whether the array contains it."""
-    if not len(ordered):
-        return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-    place = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)
-    return place, ordered[place] == values
+def _numbered(contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number from 0 for each pair of a context and a token, or -1 if one of them is -1."""
+    numbers = np.full(len(tokens), -1)
+    known = np.flatnonzero((contexts >= 0) & (tokens >= 0))
+    pairs = contexts[known] * (tokens.max(initial=0) + 1) + tokens[known]
+    numbers[known] = np.unique(pairs, return_inverse=True)[1]
+    return numbers
