@@ -73,6 +73,7 @@ def test_a_damaged_study_is_read_or_refused(trials: Trials, tmp_path: Path) -> N
     space: Any = SimpleNamespace(
         folder=tmp_path,
         goals={"val/loss": "minimize"},
+        seeds=[1],
         distributions={"optimizer.lr": optuna.distributions.FloatDistribution(0.001, 0.1)},
     )
 

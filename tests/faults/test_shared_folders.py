@@ -26,6 +26,7 @@ from firstlight.commands.report import ReportOptions, report
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.lab.reports.all_runs import found_runs
+from firstlight.lab.reports.listing import Listed
 from firstlight.lab.reports.run_rows import list_runs
 from firstlight.runs.folder import LOCK, RunFolder
 from firstlight.runs.named import find_run
@@ -92,23 +93,24 @@ def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: Callable[[
     logs = tmp_path / "logs"
     stays = logs / "names" / "runs" / "stays"
     shutil.copytree(finished("names"), stays)
-    options = list_of_runs.RunsOptions(logs)
+
+    def listed() -> list[Listed]:
+        return list(list_of_runs.all_listed(list_of_runs.newest_first(logs)))
+
     readers: dict[str, Callable[[], Any]] = {
         "found_runs": lambda: [run.folder for run in found_runs(logs)],
         "list_runs": lambda: [str(Path(each).relative_to(logs)) for each in list_runs(logs).folder],
         "latest": lambda: find_run("latest", logs) and ["names/runs/stays"],
         "best": lambda: find_run("best:val/loss", logs) and ["names/runs/stays"],
-        "runs": lambda: [
-            str(Path(row[-1]).relative_to(logs))
-            for row in list_of_runs.matching(options, list_of_runs.newest_first(logs))
-        ],
+        "runs": lambda: [[each.cell(name) for name in list_of_runs.COLUMNS][-1] for each in listed()],
+        "runs --json": lambda: [list_of_runs.plain(each, [])["folder"] for each in listed()],
         "report": lambda: report(ReportOptions(logs)) and ["names/runs/stays"],
     }
     with coming_and_going(stays, logs):
         for name, read in readers.items():
             for number in range(scaled(LISTINGS)):
                 with trials.one(f"{name} {number}", seconds=60), captured():
-                    assert "names/runs/stays" in read()
+                    assert any(each.endswith("names/runs/stays") for each in read())
 
 
 @pytest.mark.faults("killed workers of sweeps")

@@ -154,9 +154,12 @@ class RunFolder:
 
     @property
     def size(self) -> int:
-        """The number of bytes of all files in the folder."""
-        found = (Path(where, name) for where, _, names in os.walk(self.path) for name in names)
-        return sum(file.lstat().st_size for file in found)
+        """The number of bytes of all files in the folder, without those that are removed at this moment."""
+        size = 0
+        for file in (Path(where, name) for where, _, names in os.walk(self.path) for name in names):
+            with suppress(FileNotFoundError):
+                size += file.lstat().st_size
+        return size
 
     def is_empty(self) -> bool:
         """Return whether the folder has no files but those that Hydra writes before a run."""
