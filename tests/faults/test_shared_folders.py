@@ -28,7 +28,7 @@ from firstlight.files import locks
 from firstlight.lab.reports.all_runs import found_runs
 from firstlight.lab.reports.listing import Listed
 from firstlight.lab.reports.run_rows import list_runs
-from firstlight.runs.folder import LOCK, RunFolder
+from firstlight.runs.folder import LOCK, RunFolder, read_history
 from firstlight.runs.named import find_run
 from tests_support import ROOT, Scripts, captured, environment, records, wait_until
 
@@ -139,6 +139,28 @@ def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(
             done = scripts.run_alone("train", *sweep)
             assert done.returncode == 0, done.stderr
             assert [record["status"] for record in records(folder).values()] == ["finished"] * 3
+
+
+@pytest.mark.faults("killed workers of sweeps")
+def test_the_jobs_of_a_killed_sweep_end_with_it_and_can_be_resumed(
+    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    scripts, sweep = Scripts(tmp_path), ["-m", *training("names"), "trainer.max_steps=100000", "seed=1,2,3"]
+    sweep += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        folder = tmp_path / "logs" / "sweeps" / number.name
+        jobs = [RunFolder(folder / name) for name in ("seed-1", "seed-2")]
+        with trials.one(f"{number.name} ends the sweep", seconds=400, memory=None):
+            process = scripts.start("train", *sweep, f"sweep.name={number.name}", fresh=True)
+            for job in jobs:
+                wait_until(lambda job=job: job.is_locked() and read_history(job.history_file), process)
+            ids = [process.pid, *(job.read()["process_id"] for job in jobs)]
+            if sys.platform == "linux":
+                assert len({Path(f"/proc/{each}/cmdline").read_bytes() for each in ids}) == 1, "the workers are forks"
+            process.send_signal(number)
+            process.communicate(timeout=60)  # at the end of the last process that can write
+            assert [record["status"] for record in records(folder).values()] == ["interrupted"] * 2
+            assert all(job.last_checkpoint.is_file() for job in jobs)
 
 
 @pytest.fixture

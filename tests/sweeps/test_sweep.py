@@ -383,8 +383,8 @@ def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scri
     assert (sweep_folder(scripts) / "optimizer.lr-0.001" / "output.txt").read_text().count("epoch 11") == 1
 
 
-# The workers import the libraries again, which takes longer than all other sweeps. test_search.py tests in a search
-# that a launcher runs jobs at the same time, each with its own folder.
+# A new process imports all libraries, which takes longer than most sweeps. test_search.py tests in a search that a
+# launcher runs jobs at the same time, each with its own folder.
 @pytest.mark.slow
 def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(scripts, tmp_path_factory, drawn_training):
     grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]

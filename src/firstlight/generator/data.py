@@ -232,8 +232,8 @@ class CharacterData(StreamData):
     def texts_of(self, split: str) -> Sequence[Text]:
         if self.separator_id is None:
             return [self.complete_text()] if split == "train" else []
-        documents = (self.corpus.ids[document].tolist() for document in self._documents[split].tolist())
-        return [decode(self.tokenizer, ids) for ids in documents]
+        documents = self.corpus.ids.select(self._documents[split])
+        return [decode(self.tokenizer, ids.tolist()) for ids in np.split(documents.ids, documents.offsets[1:-1])]
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""

@@ -15,7 +15,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
 from firstlight.runs.targets import needs_all_metrics
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
-from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, is_one_by_one, plan_of
+from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, fork_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
 from firstlight.sweeps.remote import FAILURE, NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT
@@ -44,7 +44,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
     plan = plan_of(config, len(remaining)) if remaining else "nothing to do"
     with (
-        runner.alone(),
+        runner.alone(len(remaining)),
         Progress(runner.folder, jobs, len(jobs), runner.errors, plan=plan, quiet=config.quiet) as progress,
     ):
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
@@ -89,15 +89,16 @@ class Runner:
         self.not_started = set[Path]()  # folders of jobs, by sweep.stop_at_first_failure
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Lock the folder of the sweep. Raises UserError if another process has locked it."""
-        with locked(self.folder, "runs this sweep"):
-            OmegaConf.save(self.config, self.folder / SWEEP_FILE)
-            (self.folder / FAILURE).unlink(missing_ok=True)
-            try:
+    def alone(self, num_jobs: int) -> Iterator[None]:
+        """Lock the folder of the sweep, for a number of jobs. Raises UserError if another process has locked it."""
+        try:
+            fork_workers(self.config, self.folder, num_jobs)  # before the lock, which they would keep
+            with locked(self.folder, "runs this sweep"):
+                OmegaConf.save(self.config, self.folder / SWEEP_FILE)
+                (self.folder / FAILURE).unlink(missing_ok=True)
                 yield
-            finally:
-                end_workers()
+        finally:
+            end_workers()
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
         """Run jobs to their end, one after another or at the same time, as the launcher does."""

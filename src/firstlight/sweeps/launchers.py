@@ -1,18 +1,28 @@
 """How many jobs of a sweep run at a time on this machine, their worker processes, and their shares of its GPUs."""
 
+import ctypes
+import gc
+import multiprocessing
 import os
 import re
-from collections.abc import Callable, Sequence
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command
 from firstlight.sweeps.remote import NOT_STARTED
+from firstlight.sweeps.screen import OUTPUT, STANDARD
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.firstlight_launchers.SeveralJobs"
@@ -21,6 +31,9 @@ RAY = "hydra_plugins.firstlight_launchers.RayJobs"
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
+TRAINING = "firstlight.training.fit"  # the module that trains, and imports what all jobs need
+SECONDS_TO_SAVE = 20  # for the jobs of an interrupted sweep, until they are killed
+AT_DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG in Linux
 
 
 def is_one_by_one(config: DictConfig) -> bool:
@@ -151,7 +164,7 @@ def use_share(config: DictConfig, hydra_config: Any) -> None:
 
     hydra_config: the node `hydra`.
     """
-    whole: Any = OmegaConf.merge({"hydra": hydra_config}, config)
+    whole: Any = SimpleNamespace(hydra=hydra_config, trainer=config.trainer, threads=config.threads)
     config.threads = threads_of_jobs(whole)
     per_gpu = hydra_config.launcher.get("jobs_per_gpu", 1)
     if per_gpu > 1:
@@ -184,6 +197,76 @@ class Worker(NamedTuple):
 IDLE: list[Worker] = []  # the workers that wait for a job
 
 
+def fork_workers(config: DictConfig, folder: Path, num_jobs: int) -> None:
+    """Fork idle workers for a number of jobs, after the imports of a job and before this process computes anything.
+
+    folder: that of the sweep, to whose output the workers write what would disturb the table in a terminal.
+
+    A fork lacks the threads that a computation has started, and cannot use CUDA. Where a training may have run in this
+    process, where jobs use GPUs, and on macOS, whose frameworks do not work after a fork, `run_in_workers` starts new
+    processes instead, as it does after the death of a worker.
+    """
+    if sys.platform != "linux" or not is_parallel(config.hydra) or not num_jobs or TRAINING in sys.modules:
+        return
+    import torch
+
+    if config.trainer.get("accelerator") in GPU_ACCELERATORS and torch.cuda.device_count():
+        return
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky.backend.context import LokyContext
+
+    import_module(TRAINING)
+    context, at_a_time = LokyContext(), jobs_at_a_time(config)
+    variables, has_table = share_of_cores(at_a_time), sys.stdout.isatty() and not config.quiet
+    given = {"initializer": begin_worker, "initargs": (variables, folder / OUTPUT if has_table else None)}
+    context.Process = multiprocessing.get_context("fork").Process
+    for _ in range(min(num_jobs, at_a_time)):
+        pool = ProcessPoolExecutor(1, context=context, env=variables, **given)
+        pool._adjust_process_count()  # forks
+        IDLE.append(Worker(pool, None))
+    del context.Process
+    for worker in IDLE:
+        worker.pool.submit(os.getpid)  # starts a thread of this process, which also ends the worker
+
+
+def share_of_cores(at_a_time: int) -> dict[str, str]:
+    """Return the environment variables that limit the threads of each of several jobs."""
+    from joblib.parallel import BACKENDS
+
+    variables: dict[str, str] = BACKENDS["loky"]()._prepare_worker_env(at_a_time)
+    return variables
+
+
+def begin_worker(variables: Mapping[str, str] | None = None, output: Path | None = None) -> None:
+    """Prepare this process for jobs. If the process of the sweep dies, a job ends as by SIGTERM, with a checkpoint.
+
+    variables: those of the environment for a fork, whose libraries have read them before; output: the file to which it
+    writes instead of the terminal.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(AT_DEATH_OF_PARENT, signal.SIGTERM)
+    if variables is None:
+        return
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(variables)
+    torch.set_num_threads(int(variables["OMP_NUM_THREADS"]))
+    threadpool_limits(int(variables["OMP_NUM_THREADS"]))
+    gc.freeze()  # a garbage collection would copy the memory of everything that is imported
+    for number in filter(os.isatty, STANDARD if output else ()):
+        os.dup2(os.open(str(output), os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
+
+
+def run_for(sweep: int, job: Callable[[], JobReturn]) -> JobReturn:
+    """Run a job for a process of a sweep. If that process has died meanwhile, this one ends too."""
+    try:
+        return job()
+    finally:
+        if os.getppid() != sweep:
+            os._exit(1)  # loky would wait for its next job
+
+
 def run_in_workers(
     jobs: Sequence[Callable[[], JobReturn]], at_a_time: int, gpus: Sequence[str] = (), *, stops: bool = False
 ) -> list[JobReturn]:
@@ -192,16 +275,15 @@ def run_in_workers(
     gpus: the GPUs that the workers share evenly; stops: whether no further job starts after one has failed.
     """
     from joblib.externals.loky import ProcessPoolExecutor
-    from joblib.parallel import BACKENDS
 
-    share_of_cores = BACKENDS["loky"]()._prepare_worker_env(at_a_time)
+    variables = share_of_cores(at_a_time)
     results, running = dict[int, JobReturn](), dict[Future[JobReturn], tuple[int, Worker]]()
 
     def started() -> Worker:
         used = [worker.gpu for _, worker in running.values()]
         gpu = min(gpus, key=used.count, default=None)
         own = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        return Worker(ProcessPoolExecutor(1, env=share_of_cores | own), gpu)
+        return Worker(ProcessPoolExecutor(1, env=variables | own, initializer=begin_worker), gpu)
 
     try:
         while len(results) < len(jobs):
@@ -211,7 +293,7 @@ def run_in_workers(
                     break
             while len(running) < at_a_time and (number := len(results) + len(running)) < len(jobs):
                 worker = IDLE.pop() if IDLE else started()
-                running[worker.pool.submit(jobs[number])] = number, worker
+                running[worker.pool.submit(run_for, os.getpid(), jobs[number])] = number, worker
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 number, worker = running.pop(future)
                 try:
@@ -223,8 +305,14 @@ def run_in_workers(
                     lost = RunError(f"{why}; to run fewer jobs at a time, set hydra.launcher.n_jobs")
                     results[number] = JobReturn(status=JobStatus.FAILED, _return_value=lost)
     except BaseException:
-        for _, worker in running.values():
-            worker.pool.shutdown(kill_workers=True)
+        try:
+            for process_id in [each for _, worker in running.values() for each in list(worker.pool._processes)]:
+                with suppress(ProcessLookupError):
+                    os.kill(process_id, signal.SIGTERM)
+            wait(running, timeout=SECONDS_TO_SAVE)
+        finally:
+            for _, worker in running.values():
+                worker.pool.shutdown(kill_workers=True)
         raise
     not_started = JobReturn(status=JobStatus.FAILED, _return_value=RunError(NOT_STARTED))
     return [results.get(number, not_started) for number in range(len(jobs))]

@@ -50,7 +50,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
         check_launcher(config)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, make_sampler, pruner)
-    if not is_new and study.has_left(n_trials):
+    has_left = is_new or study.has_left(n_trials)
+    if not is_new and has_left:
         check_launcher(config)
 
     def jobs_of(number: int) -> list[Job]:
@@ -68,7 +69,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     every = [job for each in jobs.values() for job in each]
     plan = plan_of(config, n_trials * num_seeds)
     with (
-        runner.alone(),
+        runner.alone(n_trials * num_seeds if has_left else 0),
         Progress(runner.folder, every, n_trials * num_seeds, errors, plan=plan, quiet=config.quiet) as progress,
     ):
         for numbers in study.batches(n_trials, -(-trials_at_a_time(config) // first)):
