@@ -110,7 +110,7 @@ def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation,
     assert kind_and_where(source) == (SourceKind.sample, where)
     [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.startswith("The data shakespeare was not found below $FIRSTLIGHT_DATA or data/, and ")
-    assert f"{nowhere} does not answer. Training on a GENERATED SAMPLE instead" in warning
+    assert f"{nowhere} does not answer. Using a GENERATED SAMPLE instead" in warning
     assert all(line.endswith("\n") for line in source.lines())
 
 

@@ -48,7 +48,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 ONLY_GENERATED = ("choices", "similarity")  # they replace no data set, and source=auto uses them without an address
 SAMPLE_WARNING = (
-    "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Training on a GENERATED "
+    "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Using a GENERATED "
     "SAMPLE instead; its numbers say nothing about real data."
 )
 
