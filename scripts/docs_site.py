@@ -24,6 +24,7 @@ OF_README = re.compile(r"^## Three commands\n(```\n.*?^```)", re.MULTILINE | re.
 FENCE = re.compile(r"^```([^\n]*)\n(.*?^```)$", re.MULTILINE | re.DOTALL)  # its language and its text
 COMMAND = re.compile(r"(?:# .*\n|[A-Z_]+=\S+ )*(?:python|make|pip|firstlight|source|export|git|ray|wandb|docker)\b")
 TABLE = re.compile(r"^\|.*\|\n\|(?: ?-+ ?\|)+\n((?:\|.*\n)+)", re.MULTILINE)
+WIDE = ("RESULTS.md", "export.md")  # pages with wide tables
 MOST_ROWS = 4  # of a table of RESULTS.md that is not folded
 PACKAGE = re.compile(r"^::: firstlight\.(\w+)$", re.MULTILINE)
 PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
@@ -58,8 +59,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     written = PACKAGE.sub(public_names, markdown)
     if KEYS in written:
         written = written.replace(KEYS, key_reference())
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["navigation"]
     if page.file.src_uri == "RESULTS.md":
-        page.meta["hide"] = ["navigation"]  # its tables are wide
         head, chapters, rest = written.partition("\n## How to read the tables\n")  # the tables before it are a summary
         written = head + chapters + TABLE.sub(folded, rest)
     return LINK.sub(lambda link: link[1] + page_of(link[2], page.file.src_uri), written)
