@@ -378,6 +378,20 @@ def test_the_result_of_a_trial_is_the_mean_over_its_seeds_of_which_finished_ones
     assert "requires a single seed=" in scripts.refuse("train", *quick, "hydra.sweeper.seeds=2", "seed=1,2")
 
 
+def test_the_result_of_a_trial_is_the_mean_over_its_folds(scripts, tiny_training) -> None:
+    quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=1"]
+    scripts.succeed("train", *quick, "trainer.max_steps=2", "optimized_metric=val/loss", "folds=2")
+    found = records(folder_of(scripts))
+    assert set(found) == {"trial-0000_data.fold-0", "trial-0000_data.fold-1"}
+    (trial,) = study_in(scripts).trials
+    losses = [found[f"trial-0000_data.fold-{fold}"]["metrics"]["val/loss"] for fold in (0, 1)]
+    assert trial.user_attrs == {f"data.fold={fold}": loss for fold, loss in enumerate(losses)}
+    assert trial.value == pytest.approx(sum(losses) / 2)
+    assert not [key for key in trial.params if "fold" in key]
+    refused = scripts.refuse("train", *quick, "trainer.max_steps=2", "optimized_metric=val/loss")
+    assert "is a search with data.fold=0,1" in refused
+
+
 def test_a_trial_that_is_pruned_at_its_first_seed_is_neither_failed_nor_ranked_and_does_not_run_again(
     scripts, tiny_training
 ) -> None:

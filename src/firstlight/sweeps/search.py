@@ -64,7 +64,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
             jobs[trial.number] = jobs_of(trial.number)[: 1 if trial.state is TrialState.PRUNED else None]
     paths = [space.folder / name for number in failed for name in space.folders(number)]
     errors = ChainMap(runner.errors, dict.fromkeys(paths, "it failed in an earlier call"))
-    num_seeds = len(space.seeds)
+    num_seeds = len(space.repeats)
     first = 1 if pruner else num_seeds  # so many seeds decide whether the others run
     every = [job for each in jobs.values() for job in each]
     plan = plan_of(config, n_trials * num_seeds)

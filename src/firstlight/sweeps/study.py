@@ -6,6 +6,7 @@ Imports Optuna, which is an extra.
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -24,17 +25,21 @@ from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
 BEST_FILE = "best.json"
+FOLD = "data.fold"  # of several, a trial has the mean
 
 
 class Space:
     """The values that are searched, and those that all trials share.
 
-    distributions: Optuna's, by the key; goals: `minimize` or `maximize` by the name of the objective, one or several.
+    distributions: Optuna's, by the key; goals: `minimize` or `maximize` by the name of the objective, one or several;
+    repeats: the overrides of each job of a trial, whose result is their mean: of its folds and of its seeds.
     """
 
     def __init__(self, composer: Composer) -> None:
         self._composer = composer
-        searched = [each for each in composer.overrides if each.is_sweep_override()]
+        swept = [each for each in composer.overrides if each.is_sweep_override()]
+        searched = [each for each in swept if each.get_key_element() != FOLD]
+        self.folds = [choice for each in swept if each not in searched for choice in choices(each)]
         if not searched:
             raise UserError(
                 "the search has no key to vary; give at least one key an interval or a list, "
@@ -43,7 +48,8 @@ class Space:
         self.fixed = [choices(each)[0] for each in composer.overrides if not each.is_sweep_override()]
         self.distributions = {each.get_key_element(): distribution(each) for each in searched}
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
-        self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
+        values = dict(zip(self.distributions, lowest, strict=True))
+        self.lowest = self.job("lowest", values, *self.folds[:1])  # it never runs
         self.folder = self.lowest.folder.path.parent
         number, first = composer.config.hydra.sweeper.get("seeds", 1), self.lowest.config.seed
         if number < 1 or (number > 1 and SEED in self.distributions):
@@ -52,21 +58,21 @@ class Space:
         objectives = trials.objectives_of(composer.config.hydra.sweeper)
         check_objectives(self.lowest.config, objectives)
         metric = str(self.lowest.config.optimized_metric)
-        if number > 1 and objectives:
-            raise UserError(f"hydra.sweeper.seeds={number} requires a single objective; remove {trials.OBJECTIVES}")
+        of_seeds = [f"{SEED}={each}" for each in self.seeds] if number > 1 else []
+        self.repeats = [*product(*filter(None, (self.folds, of_seeds)))]
+        if objectives and len(self.repeats) > 1:
+            which = FOLD if self.folds else f"hydra.sweeper.seeds={number}"
+            raise UserError(f"{which} requires a single objective; remove {trials.OBJECTIVES}")
         self.goals = objectives or {metric: trials.MINIMIZE if self.lowest.is_minimized else trials.MAXIMIZE}
 
     def folders(self, number: int) -> list[str]:
-        """Return the names of the folders of a trial, one for each seed."""
-        name = trials.trial_folder(number)
-        return [name] if len(self.seeds) == 1 else [f"{name}_seed-{seed}" for seed in self.seeds]
+        """Return the names of the folders of a trial, one for each fold and seed."""
+        return ["_".join((trials.trial_folder(number), *repeat)).replace("=", "-") for repeat in self.repeats]
 
     def jobs(self, number: int, values: Mapping[str, Any]) -> list[Job]:
-        """Return the jobs of a trial, one for each seed. The pruner sees the first one, which decides for all."""
-        if len(self.seeds) == 1:
-            return [self.job(trials.trial_folder(number), values)]
-        numbered = zip(self.folders(number), self.seeds, strict=True)
-        first, *others = [(name, {**values, SEED: seed}) for name, seed in numbered]
+        """Return the jobs of a trial, for each fold and seed. The pruner sees the first one, which decides for all."""
+        own = [{**values, **dict(each.split("=") for each in repeat)} for repeat in self.repeats]
+        first, *others = zip(self.folders(number), own, strict=True)
         return [self.job(*first), *(self.job(*other, f"{trials.PRUNER}=null") for other in others)]
 
     def job(self, subdir: str, values: Mapping[str, Any], *more: str) -> Job:
@@ -199,12 +205,12 @@ class Study:
         found = [[trials.value_in(job.record(), name) for name in self.space.goals] for job in finished]
         if any(job.status == "pruned" for job in jobs):  # its value is that of its last validation, which it has stored
             self.study.tell(number, state=TrialState.PRUNED)
-        elif len(found) < len(self.space.seeds) or any(None in values for values in found):
+        elif len(found) < len(self.space.repeats) or any(None in values for values in found):
             self.study.tell(number, state=TrialState.FAIL)
         else:
-            for job, values in zip(jobs, found, strict=True) if len(jobs) > 1 else ():
+            for repeat, values in zip(self.space.repeats, found, strict=True) if len(jobs) > 1 else ():
                 trial = optuna.Trial(self.study, self.trials()[number]._trial_id)
-                trial.set_user_attr(f"{SEED}={job.config.seed}", values[0])
+                trial.set_user_attr(" ".join(repeat), values[0])
             self.study.tell(number, [fmean(values) for values in zip(*found, strict=True)])
 
     def best(self) -> list[FrozenTrial]:
@@ -219,7 +225,7 @@ class Study:
             return
         runs = [{"values": trial.params, "run": str(jobs[trial.number][0].folder.path)} for trial in best]
         content: dict[str, Any] = {"metric": names[0], "value": best[0].values[0], **runs[0]}
-        if len(self.space.seeds) > 1:
+        if len(self.space.repeats) > 1:
             content["seeds"] = {job.folder.path.name: job.record()["metrics"][names[0]] for job in jobs[best[0].number]}
         if len(names) > 1:
             values = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
@@ -236,4 +242,6 @@ def settings(space: Space) -> dict[str, str]:
         goals = {trials.OBJECTIVES: f"[{','.join(names)}]", trials.DIRECTION: f"[{','.join(directions)}]"}
     if len(space.seeds) > 1:
         goals["hydra.sweeper.seeds"] = str([*space.seeds])
+    if space.folds:
+        goals[FOLD] = ",".join(each.partition("=")[2] for each in space.folds)
     return goals | {key: str(each) for key, each in space.distributions.items()}
