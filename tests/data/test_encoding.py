@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from firstlight.data import encoding
-from firstlight.data.cache import save_parts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import Labels, ReviewOptions, SourceKind, Truncation
 from firstlight.data.sources import Source, find_source
@@ -233,10 +232,3 @@ def test_a_large_source_has_the_ids_of_a_small_one(write, folder, monkeypatch, k
     )
     assert one.name == other.name
     assert (one / "SHA256SUMS").read_text() == (other / "SHA256SUMS").read_text()
-
-
-def test_ids_that_are_written_in_parts_are_those_of_numpy(tmp_path: Path) -> None:
-    ids = np.arange(1000, dtype=np.int32)
-    np.save(tmp_path / "numpy.npy", ids)
-    save_parts(tmp_path / "parts.npy", iter([ids[:0], ids[:7], ids[7:]]))
-    assert (tmp_path / "parts.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()

@@ -12,7 +12,8 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 CHECKSUMS = "SHA256SUMS"
 TEMPORARY = ".writing-"
 LOCK = "lock"  # a file in a temporary folder, locked by the process that writes the folder
+SECONDS_TO_LOCK = 60  # at the longest, a new temporary folder
 TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)  # the errors of a rename to a name that exists
 
 
@@ -97,20 +99,6 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
         np.save(_Writer(file.write), array)
 
 
-def save_parts(path: Path, parts: Iterable[NDArray[np.integer]]) -> None:
-    """Write arrays, (n,) each, one after another as one int32 array of .npy. Only one of them is in memory."""
-    header, total = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}, 0
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header | {"shape": (total,)})
-        begin = file.tell()
-        for part in parts:
-            file.write(part.astype(np.int32, copy=False).tobytes())
-            total += len(part)
-        file.seek(0)
-        np.lib.format.write_array_header_1_0(file, header | {"shape": (total,)})
-        assert file.tell() == begin, "numpy leaves room for any length"
-
-
 class _Writer(NamedTuple):
     """A file with only a method `write`, so that numpy does not use its file descriptor."""
 
@@ -164,26 +152,18 @@ def _install(content: Path, folder: Path) -> None:
 @contextmanager
 def _workspace(parent: Path) -> Iterator[Path]:
     """Create a temporary folder and remove it at the end. Its lock tells other processes that it is in use."""
-    path = Path(tempfile.mkdtemp(dir=parent, prefix=TEMPORARY))
-    try:
-        with (path / LOCK).open("w") as lock:
-            with suppress(OSError):  # a disk without locks, where stale folders are never removed
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if path.is_dir():
-                yield path
-                return
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-    with _workspace(parent) as another:  # another process removed the folder before it was locked
-        yield another
+    made = tempfile.TemporaryDirectory(dir=parent, prefix=TEMPORARY, ignore_cleanup_errors=True)
+    with made as name, Path(name, LOCK).open("w") as lock:
+        with suppress(OSError):  # a disk without locks, where stale folders are never removed
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(name)
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove the temporary folders that killed processes left."""
+    """Remove the temporary folders that killed processes left. A new folder may not be locked yet, so it stays."""
     for path in parent.glob(f"{TEMPORARY}*"):
-        try:
-            with (path / LOCK).open("r+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # a lock that fails is in use, of another user, or on a disk without locks
+        with suppress(OSError), (path / LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - path.stat().st_mtime > SECONDS_TO_LOCK:
                 shutil.rmtree(path, ignore_errors=True)
-        except OSError:  # being made or removed, in use, owned by another user, or on a disk without locks
-            continue

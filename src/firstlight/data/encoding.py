@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, store
+from firstlight.data import store
 from firstlight.data.labels import LEFT_OUT, canonical, reader_of, reader_of_choices, targets_of
 from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions
 from firstlight.data.row_options import ChoiceRows, by_row, groups_of
@@ -32,7 +32,7 @@ from firstlight.text.tokenizers import (
     word_tokenizer,
 )
 
-VERSION = 4  # increase it when the encoding changes, so that the cache is not reused
+VERSION = 5  # increase it when the encoding changes, so that the cache is not reused
 LARGE = 2**26  # bytes of files that are read several times and encoded by several processes
 ROWS_AT_ONCE = 2**15
 
@@ -85,13 +85,13 @@ def encode(
         "label_names": label_names,
     }
 
-    facts, arrays, _ = store.stored(
+    facts, arrays, folder = store.stored(
         options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, label_names, new), **depends_on
     )
     encoded = EncodedTexts(
         arrays["splits"],
         facts["overlaps"],
-        RaggedIds(arrays["ids"], arrays["offsets"]),
+        RaggedIds(store.open_ids(folder, np.int32), arrays["offsets"]),
         arrays["labels"],
         tokenizer_of_json(facts["tokenizer"]),
         first_lines=facts["lines"],
@@ -183,14 +183,11 @@ def _encode(
         is_counted = np.isin(np.arange(len(splits)), training_rows(rows, options))
         tokenizer = _train_tokenizer(compress(texts(), is_counted), options, is_large=is_large)
     lengths = [np.zeros(1, dtype=np.int64)]
-
-    def ids() -> Iterator[NDArray[np.integer]]:
-        rows = texts() if choices is None else choices.pairs(texts())
-        for part in _mapped(tokenizer.encode_batch, rows, is_large=is_large):
+    single = texts() if choices is None else choices.pairs(texts())
+    with (folder / store.IDS_FILE).open("wb") as file:
+        for part in _mapped(tokenizer.encode_batch, single, is_large=is_large):
             lengths.append(part.lengths)
-            yield part.ids
-
-    cache.save_parts(folder / "ids.npy", ids())
+            file.write(part.ids.astype(np.int32).tobytes())
     facts = {"tokenizer": tokenizer.to_json(), "lines": first_lines, "overlaps": sentence}
     return facts, {"splits": split_array, "offsets": np.concatenate(lengths).cumsum(), "labels": label_array}
 

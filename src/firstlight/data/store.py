@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 SPLITS = ("train", "validation", "test")
 NAMES = ("training", "validation", "test")  # of the splits, in messages
 FACTS = "facts.json"
+IDS_FILE = "ids.bin"  # written in parts, of which only one is in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,12 @@ def stored(
         path.stem: np.load(path, mmap_mode="c" if path.stem.endswith("ids") else None) for path in folder.glob("*.npy")
     }
     return json.loads((folder / FACTS).read_text(encoding="utf-8")), arrays, folder
+
+
+def open_ids(folder: Path, kind: type[np.integer]) -> NDArray[np.integer]:
+    """Return the token ids of a folder that `stored` returned, (tokens,). They are read from the disk when needed."""
+    file = folder / IDS_FILE
+    return np.memmap(file, kind, mode="c") if file.stat().st_size else np.empty(0, kind)
 
 
 def folds_of(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:

@@ -34,7 +34,6 @@ from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenize
 
 VERSION = 6  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
-IDS_FILE = "ids.bin"
 
 Pieces = Callable[[], Iterable[str]]  # returns the pieces of a text from its beginning, whenever it is called
 Reader = CharacterTokenizer | BytePairTokenizer
@@ -66,8 +65,8 @@ def encode_text(source: Source, options: CharacterOptions, tokenizer: Reader | N
         options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, new), text=preparation
     )
     found: Any = tokenizer_of_json(facts.pop("tokenizer"))
-    ids = np.memmap(folder / IDS_FILE, dtype=id_type(found.vocab_size), mode="c")
-    return Corpus(ids=RaggedIds(ids, arrays["offsets"]), splits=arrays["splits"], tokenizer=found, **facts)
+    ids = RaggedIds(store.open_ids(folder, id_type(found.vocab_size)), arrays["offsets"])
+    return Corpus(ids=ids, splits=arrays["splits"], tokenizer=found, **facts)
 
 
 def _encode(
@@ -92,7 +91,7 @@ def _encode(
         tokenizer = _train_tokenizer(_kept(parts("train"), options), options)
     counts: list[int] = []  # the number of ids of each document
     splits: list[int] = []
-    with (folder / IDS_FILE).open("wb") as file:
+    with (folder / store.IDS_FILE).open("wb") as file:
         for number, split in enumerate(SPLITS):
             written = [count for chunk in _chunks(parts(split)) for count in _write(file, chunk, tokenizer)]
             if not is_many:
