@@ -77,7 +77,7 @@ class PruneTrial(Callback):
             steps.append(step)
             trial.set_user_attr(VALIDATED_AT, steps)
         number = steps.index(step)
-        if number not in self._reported():
+        if number not in self._study.get_trials(deepcopy=False)[self.number].intermediate_values:
             trial.report(float(trainer.callback_metrics[self.metric]), step=number)
         if self.pruned_at is not None:
             return step >= self.pruned_at
@@ -89,9 +89,6 @@ class PruneTrial(Callback):
     def _is_behind(self, number: int) -> bool:
         """Return what the pruner says after a validation with this number."""
         return bool(self._trial.should_prune())
-
-    def _reported(self) -> dict[int, float]:
-        return self._study.get_trials(deepcopy=False)[self.number].intermediate_values
 
     def _stop_if(self, is_pruned: bool, trainer: Trainer) -> None:
         """Stop all processes of the training if the first one says so."""

@@ -151,10 +151,8 @@ def judge(run: Any, data: ReviewData, split: str) -> Judged:
     """
     rows = data.encoded.rows_of(split)
     if not (data.targets[rows] != LEFT_OUT).any():
-        raise UserError(
-            f"{data.source.where}: the {split} split has no rows for data.labels={data.labels.value}; choose another "
-            "--split"
-        )
+        problem = f"{data.source.where}: the {split} split has no rows for data.labels={data.labels.value}"
+        raise UserError(f"{problem}; choose another --split")
     return Judged(data, split, rows, logits_of(run.network, data.batches_of(rows)))
 
 

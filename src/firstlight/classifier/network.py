@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
-from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalize
+from firstlight.networks.layers import (
+    ShortConvolution,
+    TokenDropout,
+    build_embedding,
+    build_norm,
+    check_length,
+    normalize,
+)
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.pooling import FeatureHead, build_head
 from firstlight.networks.positions import build_positions
@@ -140,8 +147,7 @@ class Classifier(nn.Module):
         self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         length = token_ids.shape[1]
-        if length > self.context_length:
-            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        check_length(length, self.context_length)
         num_given = 0 if features is None else features.shape[-1]
         if num_given != self.num_features:
             problem = f"the network requires {self.num_features} features of each token, but received {num_given}"

@@ -6,7 +6,7 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm
+from firstlight.networks.layers import build_embedding, build_norm, check_length
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import NoPositions, build_positions
 
@@ -71,10 +71,7 @@ class Generator(nn.Module):
         """
         start = 0 if cache is None else cache.length
         length = token_ids.shape[1]
-        if start + length > self.context_length:
-            raise ValueError(
-                f"a text of {start + length} tokens is longer than the context length, {self.context_length}"
-            )
+        check_length(start + length, self.context_length)
         mask, is_causal = None, self.is_causal
         if cache is not None and start and is_causal:
             is_causal = False  # torch's causal mask requires equally many queries and keys

@@ -210,7 +210,5 @@ class Writer:
         """
         own = self.network.context_length
         if asked is not None and not 1 <= asked <= own:
-            raise UserError(
-                f"context_length={asked} must lie between 1 and {own}, the positions that the run was trained with"
-            )
+            raise UserError(f"context_length={asked} must lie between 1 and {own}, the positions of the training")
         return asked or own

@@ -169,9 +169,8 @@ def refuse_other_readings(metadata: dict[str, Any] | None, loaders: Any) -> None
         other = [name for name, value in reading().items() if not is_same(value, metadata.get(name))]
         if other:
             what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
-            raise UserError(
-                f"the data does not have the {what} of the network; call data.use_vocabulary_of(module) first"
-            )
+            remedy = "call data.use_vocabulary_of(module) first"
+            raise UserError(f"the data does not have the {what} of the network; {remedy}")
 
 
 def is_same(value: Any, other: Any) -> bool:

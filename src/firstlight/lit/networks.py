@@ -75,9 +75,7 @@ def build_network(
     for name in [*forms, *(["num_features"] if target and num_features else [])]:
         if name not in inspect.signature(network_type).parameters:
             option, remedy = OF_SOME_NETWORKS[name]
-            raise UserError(
-                f"{option} requires the argument {name}, which {network_type.__name__} does not have; {remedy}"
-            )
+            raise UserError(f"{option} requires the argument {name}, which {network_type.__name__} lacks; {remedy}")
     arguments = (config, *config.network_arguments(sizes))
     try:
         inspect.signature(network_type).bind(*arguments, **forms)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import masks
 from firstlight.networks.block import HeadLayer, build_block
-from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm
+from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm, check_length
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 
@@ -78,9 +78,7 @@ class MaskedLanguageModel(nn.Module):
         Raises:
             ValueError: if length exceeds the context length.
         """
-        length = token_ids.shape[1]
-        if length > self.context_length:
-            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        check_length(token_ids.shape[1], self.context_length)
         if padding_mask is None:
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)

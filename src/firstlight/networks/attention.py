@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
@@ -277,18 +278,15 @@ def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     weights: dict[str, Tensor] = {}
 
-    def keep(name: str) -> Watch:
-        def watch(step: str, value: Tensor) -> Tensor:
-            if step == "hook_pattern":
-                weights[name] = value.detach()
-            return value
-
-        return watch
+    def keep(name: str, step: str, value: Tensor) -> Tensor:
+        if step == "hook_pattern":
+            weights[name] = value.detach()
+        return value
 
     with ExitStack() as opened:
         for name, module in network.named_modules():
             if isinstance(module, MultiHeadAttention):
-                opened.enter_context(watching(module, keep(name)))
+                opened.enter_context(watching(module, partial(keep, name)))
         yield weights
 
 

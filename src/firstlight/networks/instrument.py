@@ -254,7 +254,8 @@ def _points_of_block(block: Any) -> dict[str, Point]:
 
 def _points_of_layer(layer: nn.Module) -> dict[str, Point]:
     if isinstance(layer, MultiHeadAttention):  # a subclass may compute its output in another way
-        own = {method for method in ("forward", *ATTENTION_STEPS) if _is_own(layer, method)}
+        methods = ("forward", *ATTENTION_STEPS)
+        own = {name for name in methods if getattr(type(layer), name) is not getattr(MultiHeadAttention, name)}
         there = [] if "forward" in own else [method for method in ATTENTION_STEPS if method not in own]
         return {step: Point(layer, step) for method in there for step in ATTENTION_STEPS[method]}
     points = {}
@@ -262,10 +263,6 @@ def _points_of_layer(layer: nn.Module) -> dict[str, Point]:
         if hasattr(layer, part):
             points[f"{name}_linear" if name in points else name] = Point(getattr(layer, part), step)
     return points
-
-
-def _is_own(attention: MultiHeadAttention, method: str) -> bool:
-    return getattr(type(attention), method) is not getattr(MultiHeadAttention, method)
 
 
 def _computes(norm: Any) -> bool:

@@ -35,9 +35,6 @@ class OutputMultiplier(nn.Module):
         """Return the divided vectors. The input and the output have the shape (…, dim)."""
         return hidden / self.width_multiplier
 
-    def extra_repr(self) -> str:
-        return f"width_multiplier={self.width_multiplier:g}"
-
 
 def build_output_multiplier(config: TransformerConfig) -> nn.Module:
     """Return the module between the last norm and the output layer. At the base width it is the identity."""

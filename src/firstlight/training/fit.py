@@ -81,9 +81,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
                     metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
             if not folder.path.is_dir():
-                raise RunError(
-                    f"{folder.path} was removed or moved while the run was trained; start it again"
-                ) from error
+                raise RunError(f"{folder.path} was removed or moved during the training; start it again") from error
             if is_resumed:  # the run in the folder has not changed
                 wandb_logger.finish(record | {"status": "failed"})
                 raise

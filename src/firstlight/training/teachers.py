@@ -37,9 +37,8 @@ def set_teacher(config: DictConfig, kind: Kind, module: LightningModule, data: T
     if not config.teacher:
         return None
     if not isinstance(module, Training) or type(module).target_logits is Training.target_logits:
-        raise UserError(
-            f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
-        )
+        problem = f"{type(module).__name__} computes its loss without a teacher"
+        raise UserError(f"teacher={','.join(config.teacher)}: {problem}")
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
     runs = _teachers(config, kind)
     for run in runs:
@@ -58,9 +57,8 @@ def _teachers(config: DictConfig, kind: Kind) -> list[Run]:
             run = load(folder.path)
             if run.kind != kind.name:
                 noun = KINDS[run.kind].noun
-                raise UserError(
-                    f"teacher={name}: {run.path} is a {noun}, but this task trains a {kind.noun}; name another run"
-                )
+                problem = f"teacher={name}: {run.path} is a {noun}, but this task trains a {kind.noun}"
+                raise UserError(f"{problem}; name another run")
             runs.append(run)
     return runs
 

@@ -22,9 +22,8 @@ class PairDataNode(DataNode, PairOptions):
         """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
         check_pair_path(OmegaConf.to_object(config.data))  # type: ignore[arg-type]
         if config.model.get("share_embeddings") and not config.data.shared_vocabulary:
-            raise UserError(
-                "model.share_embeddings=true requires data.shared_vocabulary=true; set both to true or both to false"
-            )
+            problem = "model.share_embeddings=true requires data.shared_vocabulary=true"
+            raise UserError(f"{problem}; set both to true or both to false")
 
 
 def check_pair_path(options: PairOptions) -> None:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm, normalize
+from firstlight.networks.layers import build_embedding, build_norm, check_length, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions
 from firstlight.translator.options import EncoderDecoderConfig
@@ -105,7 +105,7 @@ class EncoderDecoder(nn.Module):
         Raises:
             ValueError: if a source is longer than the context length.
         """
-        self._check_length(source_ids.shape[1], "source")
+        check_length(source_ids.shape[1], self.context_length, "source")
         mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
         placed = self.source_positions(self.source_embedding(source_ids))  # (batch, sources, dim)
         hidden = self.dropout(normalize(self.source_norm, placed, source_mask))
@@ -138,7 +138,7 @@ class EncoderDecoder(nn.Module):
         """
         start = 0 if cache is None else cache.length
         length = token_ids.shape[1]
-        self._check_length(start + length, "target")
+        check_length(start + length, self.context_length, "target")
         mask, is_causal = self._look_ahead_mask(token_ids, target_mask, cache)
         memory_mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
         hidden = self.dropout(self.embedding_norm(self.positions(self.embedding(token_ids), start)))
@@ -171,7 +171,3 @@ class EncoderDecoder(nn.Module):
         if length == 1:
             return None, False  # the last token may attend to all tokens
         return masks.causal(*cache.positions(length, token_ids.device)), False
-
-    def _check_length(self, length: int, side: str) -> None:
-        if length > self.context_length:
-            raise ValueError(f"a {side} of {length} tokens is longer than the context length, {self.context_length}")

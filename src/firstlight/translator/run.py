@@ -68,9 +68,8 @@ class TranslatorRun(PredictingRun):
         source = self.metadata.get("source_tokenizer")
         reader: Any = tokenizer_of_json(source) if source else self.tokenizer
         if not isinstance(reader, SentenceTokenizer):
-            raise UserError(
-                f"{self.checkpoint}: a translator does not support a {type(reader).__name__}; {TRAIN_AGAIN}"
-            )
+            problem = f"{self.checkpoint}: a translator does not support a {type(reader).__name__}"
+            raise UserError(f"{problem}; {TRAIN_AGAIN}")
         self.tokenizers = PairTokenizers(reader, self.tokenizer)
 
     def _facts(self) -> dict[str, str]:
