@@ -171,12 +171,13 @@ def test_the_training_accuracy_is_that_of_single_batches(writer_bench) -> None:
 
 def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -> None:
     callback, trainer = Perplexity(), SimpleNamespace(accumulate_grad_batches=3)
-    callback.mean = SimpleNamespace(added=[], add=lambda value: callback.mean.added.append(float(value)))
+    added: list[float] = []
+    callback.add_to_mean = lambda value: added.append(float(value))
     with patch.object(token_metrics, "is_logging_step", return_value=False):
         smoothed = {"loss": torch.tensor(2.0), "token_loss": torch.tensor(1.5)}
         callback.on_train_batch_end(trainer, None, smoothed, None, 0)
         callback.on_train_batch_end(trainer, None, {"loss": torch.tensor(0.5)}, None, 1)
-    assert callback.mean.added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step
+    assert added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step
 
 
 @pytest.mark.parametrize(

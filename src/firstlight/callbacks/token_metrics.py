@@ -90,9 +90,9 @@ class Perplexity(MeanCallback, TokenMetric):
             return  # training_step has returned None, and Lightning skips the batch
         found = StepOutputs(self, "training_step", outputs, batch)
         loss = found["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
-        self.mean.add(found.get("token_loss", loss))  # without label smoothing and without a teacher
+        self.add_to_mean(found.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/perplexity": self.mean.take().exp()})
+            log_training(trainer, pl_module, {"train/perplexity": self.take_mean().exp()})
 
 
 class TokenAccuracy(TokenMetric):

@@ -101,9 +101,9 @@ class Accuracy(MeanCallback, ClassMetric):
             return
         logits, targets = found["logits"], found["targets"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
-        self.mean.add((predicted == targets).sum(), len(targets))
+        self.add_to_mean((predicted == targets).sum(), len(targets))
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/accuracy": self.mean.take()})
+            log_training(trainer, pl_module, {"train/accuracy": self.take_mean()})
 
 
 def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:

@@ -116,7 +116,7 @@ def find_source(options: Any, *, sample: str = "reviews", only_split: str = "tra
     if options.path is not None:
         return _from_path(options, options.path, only_split)
     remote = partial(_from_hub, cache_dir=Path(options.cache_dir))
-    return named_source(options, "hub", sample, partial(_folder, options), remote)
+    return named_source(options, "hub", sample, lambda it: local_source(options, it, dataset_files(it)), remote)
 
 
 def named_source(
@@ -129,8 +129,12 @@ def named_source(
     """
     if options.source is SourceKind.sample:
         return _sample(sample)
-    if (folder := folder_of(options.name, options.source)) is not None:
+    folder = local_folder(options.name) if options.source in (SourceKind.auto, SourceKind.local) else None
+    if folder is not None:
         return local(folder)
+    if options.source is SourceKind.local:
+        problem = f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/"
+        raise UserError(f"{problem}; set data.path")
     if not (address := getattr(options, key)):
         if options.source is SourceKind.auto and sample in ONLY_GENERATED:
             return _sample(sample)
@@ -173,15 +177,8 @@ def _from_path(options: Any, path: str, only_split: str) -> Source:
             return _from_hub(path, Path(options.cache_dir))
         except hub.UnreachableError as error:
             raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
-    return _folder(options, local, only_split) if local.is_dir() else local_source(options, local, {only_split: local})
-
-
-def folder_of(name: str, source: SourceKind) -> Path | None:
-    """Return the local folder of a data set, or None if another source is named. Raises UserError if it must exist."""
-    folder = local_folder(name) if source in (SourceKind.auto, SourceKind.local) else None
-    if folder is None and source is SourceKind.local:
-        raise UserError(f"data.source=local: no folder {name} exists below ${DATA_VARIABLE} or data/; set data.path")
-    return folder
+    files = dataset_files(local, only_split) if local.is_dir() else {only_split: local}
+    return local_source(options, local, files)
 
 
 def local_folder(name: str) -> Path | None:
@@ -197,10 +194,6 @@ def local_folder(name: str) -> Path | None:
 def local_source(options: Any, where: Path, files: dict[str, Path]) -> Source:
     """Return the source of local files. files: by split."""
     return Source(SourceKind.local, str(where), hash_of(files), files, Layout(options.separator, options.encoding))
-
-
-def _folder(options: Any, folder: Path, only_split: str = "train") -> Source:
-    return local_source(options, folder, dataset_files(folder, only_split))
 
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:

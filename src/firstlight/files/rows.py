@@ -131,27 +131,24 @@ def _read_json(path: Path, layout: Layout) -> Iterator[Row]:
         place = f"{path}:{getattr(error, 'lineno', 1)}"
         raise UserError(f"{place}: the file is not a JSON array ({error}); correct it") from None
     for number, value in enumerate(values, start=1):
-        yield Row(number, _object(value, f"{path}:{number}"))
+        yield _row_of_object(path, number, value)
 
 
 def _read_json_lines(path: Path, layout: Layout) -> Iterator[Row]:
     for line, text in read_lines(path, layout.encoding):
         if text.strip():
-            yield Row(line, _parse_object(text, f"{path}:{line}"))
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, or 5,000 brackets
+                problem = f"{path}:{line}: the line is not a JSON object ({error})"
+                raise UserError(f"{problem}; write one object per line") from None
+            yield _row_of_object(path, line, value)
 
 
-def _parse_object(text: str, place: str) -> dict[str, Any]:
-    """Return the JSON object of a text. Raises UserError if the text is not a JSON object."""
-    try:
-        return _object(json.loads(text), place)
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, or 5,000 brackets
-        raise UserError(f"{place}: the line is not a JSON object ({error}); write one object per line") from None
-
-
-def _object(value: Any, place: str) -> dict[str, Any]:
+def _row_of_object(path: Path, line: int, value: Any) -> Row:
     if not isinstance(value, dict):
-        raise UserError(f"{place}: the row is not a JSON object, but a {type(value).__name__}; correct it")
-    return value
+        raise UserError(f"{path}:{line}: the row is not a JSON object, but a {type(value).__name__}; correct it")
+    return Row(line, value)
 
 
 # --- CSV and TSV ---

@@ -56,15 +56,11 @@ def _splits(data: StreamData, training: NDArray[np.int64], split: str, highest_o
     """Yield the losses of a split for each order. Both kinds are computed at once, since the counts take the time."""
     ids = data.ids(data.stream(split))
     places = np.arange(len(ids))
-    reach = np.concatenate((places, in_window(places, data.options.context_length)))
+    in_window = np.where(places == 0, 0, (places - 1) % data.options.context_length + 1)  # windows do not overlap
+    reach = np.concatenate((places, in_window))
     twice = np.concatenate((ids, ids))
     for losses in token_losses(training, twice, data.tokenizer.vocab_size, highest_order, reach):
         yield Split(ids[1:], losses[1 : len(ids)], losses[len(ids) + 1 :])
-
-
-def in_window(places: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
-    """Return the number of earlier tokens in the window of each token, if windows do not overlap. places: (n,)."""
-    return np.where(places == 0, 0, (places - 1) % context_length + 1)
 
 
 def _metrics(data: StreamData, stage: str, split: Split) -> dict[str, float]:

@@ -7,31 +7,6 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 
-class RunningMean:
-    """Mean of the values added since the last `take`. Its state is in checkpoints, so that curves continue exactly."""
-
-    def __init__(self) -> None:
-        self.total: Tensor | float = 0.0
-        self.count = 0
-
-    def add(self, total: Tensor, count: int = 1) -> None:
-        """Add the sum of `count` values. It stays on the device, so the CPU does not wait for it."""
-        self.total = self.total + total.detach()
-        self.count += count
-
-    def take(self) -> Tensor:
-        """Return the mean, on the device, and reset it."""
-        mean = torch.as_tensor(self.total, dtype=torch.float32) / max(self.count, 1)
-        self.total, self.count = 0.0, 0
-        return mean
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"total": float(self.total), "count": self.count}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.total, self.count = state["total"], state["count"]
-
-
 def ends_a_step(trainer: Trainer, batch_idx: int) -> bool:
     """Return whether the optimizer stepped after this batch. With accumulation, a step has several batches."""
     return (batch_idx + 1) % trainer.accumulate_grad_batches == 0 or trainer.is_last_batch
@@ -62,16 +37,31 @@ def log_training(
 
 
 class MeanCallback(Callback):
-    """Base class of callbacks that log a mean over the steps since the last log. Its state is in checkpoints."""
+    """Base class of callbacks that log a mean over the steps since the last log.
+
+    The state of the mean is in checkpoints, so that curves continue exactly.
+    """
 
     def __init__(self) -> None:
-        self.mean = RunningMean()
+        self.total: Tensor | float = 0.0
+        self.count = 0
+
+    def add_to_mean(self, total: Tensor, count: int = 1) -> None:
+        """Add the sum of `count` values. It stays on the device, so the CPU does not wait for it."""
+        self.total = self.total + total.detach()
+        self.count += count
+
+    def take_mean(self) -> Tensor:
+        """Return the mean, on the device, and reset it."""
+        mean = torch.as_tensor(self.total, dtype=torch.float32) / max(self.count, 1)
+        self.total, self.count = 0.0, 0
+        return mean
 
     def state_dict(self) -> dict[str, Any]:
-        return self.mean.state_dict()
+        return {"total": float(self.total), "count": self.count}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.mean.load_state_dict(state_dict)
+        self.total, self.count = state_dict["total"], state_dict["count"]
 
 
 class TrainingLoss(MeanCallback):
@@ -100,15 +90,13 @@ class TrainingLoss(MeanCallback):
         self.every_epoch = every_epoch
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        self.mean.add(
-            outputs["loss"] * trainer.accumulate_grad_batches
-        )  # Lightning returns the loss divided by this number
+        self.add_to_mean(outputs["loss"] * trainer.accumulate_grad_batches)  # by which Lightning has divided the loss
         if is_logging_step(trainer, batch_idx):
             self._log(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self.every_epoch and self.mean.count:
+        if self.every_epoch and self.count:
             self._log(trainer, pl_module)
 
     def _log(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
+        log_training(trainer, pl_module, {"train/loss": self.take_mean()}, on_bar=True)
