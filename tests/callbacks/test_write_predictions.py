@@ -8,7 +8,7 @@ import torch
 
 from firstlight.callbacks.write_predictions import PIECE, WritePredictions, _of_tokens, predictions_of
 from firstlight.data.tables import IGNORED, TokenBatch
-from firstlight.masked.batch import MaskedBatch
+from firstlight.masked.network import MaskedBatch
 from firstlight.runs.predictions import Predictions, read_predictions
 from firstlight.translator.data import PairBatch
 

@@ -13,7 +13,7 @@ from firstlight.data import table_data
 from firstlight.data.options import Balance, Labels, Truncation
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.lit.losses import probabilities
 from firstlight.text.options import TokenizerOptions
 from stand_ins import with_trainer

@@ -14,7 +14,7 @@ from firstlight.classifier.baseline import fit
 from firstlight.classifier.panel import ClassifierPanel
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.kind.panel import Inputs
 from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary

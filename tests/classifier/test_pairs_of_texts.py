@@ -11,7 +11,7 @@ from firstlight.classifier.insight import attributions
 from firstlight.classifier.panel import ClassifierPanel
 from firstlight.data.options import ReviewOptions, ReviewTextOptions
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.kind.panel import Inputs
 from firstlight.masked.options import MaskedReviewOptions
 from tests_support import Scripts, write_lines

@@ -10,7 +10,7 @@ import pytest
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
 from firstlight.data.store import SPLITS, number_of, overlaps
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 
 WORDS = [f"{a}{b}" for a in ("am", "bir", "ced", "dai", "el", "fer") for b in ("ber", "ch", "sy")]
 

@@ -30,8 +30,7 @@ from firstlight.data.store import SPLITS, number_of, overlaps
 from firstlight.data.target_encoding import NgramTargetEncoding
 from firstlight.errors import UserError
 from firstlight.files.lines import read_text
-from firstlight.files.row_writer import write_rows
-from firstlight.files.rows import read_rows
+from firstlight.files.rows import read_rows, write_rows
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.vectors import read_vectors
 

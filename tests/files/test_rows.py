@@ -22,8 +22,7 @@ from firstlight.errors import UserError
 from firstlight.files import lines as files_by_line
 from firstlight.files import rows as files
 from firstlight.files.lines import read_text
-from firstlight.files.row_writer import check_output, row_writer
-from firstlight.files.rows import dataset_files, read_rows
+from firstlight.files.rows import check_output, dataset_files, read_rows, row_writer
 
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
 

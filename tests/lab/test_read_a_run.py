@@ -15,8 +15,7 @@ import firstlight
 from firstlight.commands import predict
 from firstlight.commands.predict import PredictOptions, columns_of, rows_of
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
-from firstlight.files.rows import Row
+from firstlight.files.rows import Row, write_rows
 from firstlight.kind.registry import KINDS
 from firstlight.spelling import kept
 from tests_support import Scripts, sample_reviews, sample_rows

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from browser import Opened, a_browser, open_file
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import NASTY, a_history, fill, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts

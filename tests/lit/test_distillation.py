@@ -12,8 +12,8 @@ from firstlight.data.tables import IGNORED, ReviewBatch, TokenBatch
 from firstlight.generator.module import Generation
 from firstlight.lit.losses import Distillation, NetworkTeacher, teacher_divergence
 from firstlight.lit.training import Training
-from firstlight.masked.batch import MaskedBatch
 from firstlight.masked.module import MaskedLanguageModeling
+from firstlight.masked.network import MaskedBatch
 from firstlight.translator.data import PairBatch
 from firstlight.translator.module import Translation
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
-from firstlight.masked.batch import encode_masked
+from firstlight.masked.network import encode_masked
 from firstlight.masked.run import fill_in, with_words
 from firstlight.text.tokenizers import Tokenizer, train_subword_tokenizer, train_word_tokenizer
 

@@ -12,7 +12,7 @@ import pytest
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.translator.run import TranslatorRun
 from tests_support import Done, Scripts

@@ -32,7 +32,7 @@ from firstlight.figures import (
     save,
 )
 from firstlight.figures.style import mark_sample
-from firstlight.files.row_writer import row_writer, write_rows
+from firstlight.files.rows import row_writer, write_rows
 from firstlight.kind.kind import Measurement
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.predictions import write_predictions

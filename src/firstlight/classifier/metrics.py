@@ -29,7 +29,7 @@ from firstlight.console import terminal
 from firstlight.data.labels import STARS
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.lit.running_mean import MeanCallback, is_logging_step, log_training
 
 

@@ -12,7 +12,7 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
-from firstlight.files.row_writer import check_output
+from firstlight.files.rows import check_output
 from firstlight.invocation import install_command
 from firstlight.kind.load import load, run_for
 from firstlight.terminal_text import say

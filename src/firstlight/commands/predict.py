@@ -18,8 +18,7 @@ from firstlight.console import Console
 from firstlight.data.options import checked_separator
 from firstlight.errors import UserError
 from firstlight.files.lines import lines_of
-from firstlight.files.row_writer import Write, check_output, row_writer
-from firstlight.files.rows import TEXT_COLUMN, Layout, Row, read_rows
+from firstlight.files.rows import TEXT_COLUMN, Layout, Row, Write, check_output, read_rows, row_writer
 from firstlight.invocation import invocation
 from firstlight.kind.load import opened, refuse_options_of_others
 from firstlight.terminal_text import only_json, say, shown, write_json

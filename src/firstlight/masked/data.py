@@ -16,7 +16,7 @@ from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, fitted
 from firstlight.errors import UserError
-from firstlight.masked.batch import MaskedBatch
+from firstlight.masked.network import MaskedBatch
 from firstlight.masked.options import MaskedReviewOptions
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import SPECIAL, Tokenizer

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from firstlight.lit.losses import mean_loss, token_losses
 from firstlight.lit.training import Measured, Training
-from firstlight.masked.batch import MaskedBatch
 from firstlight.masked.data import MaskedReviewData
+from firstlight.masked.network import MaskedBatch
 from firstlight.masked.run import MaskedRun
 
 

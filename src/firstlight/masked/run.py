@@ -16,8 +16,7 @@ from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
 from firstlight.lazy import later
 from firstlight.lit.metadata import Checks, one_of
-from firstlight.masked.batch import MaskedBatch, batch_to_fill_in
-from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.network import MaskedBatch, MaskedLanguageModel, batch_to_fill_in
 from firstlight.masked.options import MaskedConfig
 from firstlight.terminal_text import say, write_out
 from firstlight.text.tokenizers import CONTINUATION, MASK, SPECIAL, Tokenizer

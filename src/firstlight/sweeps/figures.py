@@ -10,7 +10,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from firstlight.console import Console
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.summary import SEED, Run, number, shown

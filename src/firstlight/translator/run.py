@@ -12,7 +12,7 @@ from firstlight.data.batches import EvaluationBatches
 from firstlight.data.tables import count_cuts, look_up
 from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
-from firstlight.files.row_writer import write_rows
+from firstlight.files.rows import write_rows
 from firstlight.kind.attention import Attention, AttentionMap, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
