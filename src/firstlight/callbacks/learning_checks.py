@@ -120,14 +120,9 @@ class LearningChecks(EvaluationCallback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._check_chance(trainer)
-        last = trainer.callback_metrics.get("train/loss")
-        if (
-            last is not None
-            and self.first_loss is not None
-            and trainer.global_step >= FIRST_STEPS
-            and float(last) > NO_BETTER * self.first_loss
-        ):
-            problem = f"train/loss was {self.first_loss:.4g} at the first step and is {float(last):.4g} at the end"
+        first, last = self.first_loss, float(trainer.callback_metrics.get("train/loss", float("nan")))
+        if trainer.global_step >= FIRST_STEPS and first is not None and last > NO_BETTER * first:  # nan: not logged
+            problem = f"train/loss was {first:.4g} at the first step and is {last:.4g} at the end"
             self._say("training loss", f"{problem}; try another optimizer.lr, more steps, or --doctor")
 
     def state_dict(self) -> dict[str, Any]:

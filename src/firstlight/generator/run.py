@@ -176,7 +176,8 @@ class GeneratorRun(Run, Writer):
     def measure(
         self, data: "StreamData", split: str, *, context_length: int | None = None, stride: int | None = None
     ) -> Measurement:
-        from firstlight.callbacks import token_metrics  # and Lightning
+        from firstlight.callbacks import LastPosition, Perplexity, TokenAccuracy  # and Lightning
+        from firstlight.callbacks.token_metrics import TokenMetric, measure_tokens
         from firstlight.generator.metrics import BitsPerCharacter, EachLoss, UnknownShare
 
         is_stateful = data.stateful_window is not None and context_length is None and stride is None
@@ -188,12 +189,10 @@ class GeneratorRun(Run, Writer):
         stride = context_length if stride is None else stride
         if not 1 <= stride <= context_length:
             raise UserError(f"--stride {stride} must lie between 1 and {context_length}, the length of a window")
-        bits, last, losses = BitsPerCharacter(), token_metrics.LastPosition(), EachLoss()
+        bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
         counts = data.tokenizer.characters_per_token()
         bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
-        metrics: list[token_metrics.TokenMetric] = [
-            *(token_metrics.Perplexity(), token_metrics.TokenAccuracy(), bits, losses)
-        ]
+        metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
         if stride == context_length and not is_stateful:  # otherwise a window may have another number of new targets
             metrics.append(last)
         if data.tokenizer.unknown_id is not None:
@@ -204,7 +203,7 @@ class GeneratorRun(Run, Writer):
             return carried.logits(self.network, batch)[:, -batch.targets.shape[1] :]
 
         batches = data.text_loader(stream) if is_stateful else _batches(data, stream, context_length, stride)
-        found = token_metrics.measure_tokens(self, batches, metrics, logits)
+        found = measure_tokens(self, batches, metrics, logits)
         num_predicted = len(losses.all())
         note = f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
         if is_stateful:

@@ -19,6 +19,7 @@ from firstlight.kind.kind import Measurement, NothingToDrawError
 from firstlight.kind.registry import KINDS
 from firstlight.kind.tokens import DrawnTokens, drawn_words
 from firstlight.kind.tokens import first_drawable as first_drawable
+from firstlight.lazy import later
 from firstlight.lit.checkpoint import METADATA
 from firstlight.lit.metadata import TRAIN_AGAIN, Checks, refuse_overflow
 from firstlight.lit.networks import network_of_checkpoint
@@ -58,7 +59,9 @@ class Run(ABC):
 
     kind: ClassVar[str]  # the name of the kind
     tokenizer_types: ClassVar[tuple[type, ...]] = (Tokenizer,)
-    metric_callbacks: ClassVar["tuple[type[Callback], ...]"]  # added to each training, and measured by `measure`
+    metric_callbacks: ClassVar["tuple[type[Callback], ...]"] = later(  # added to each training, measured by `measure`
+        "firstlight.callbacks.token_metrics.Perplexity", "firstlight.callbacks.token_metrics.TokenAccuracy"
+    )
     config_type: ClassVar[type[TransformerConfig]]  # the options of its network
     metadata_checks: ClassVar[Checks]  # of its checkpoints
     evaluates_whole_texts: ClassVar[bool] = False  # whether other data without a named split is evaluated as a whole

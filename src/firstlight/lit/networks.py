@@ -27,13 +27,10 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 log = logging.getLogger(__name__)
-OF_SOME_NETWORKS = {  # arguments that not every network has: the option that requires each, and what to do without it
-    "both_orders": ("data.both_orders=true", "use a transformer, or set data.both_orders=false"),
-    "choices": ("data.choice_columns", "use a transformer"),
-    "num_features": (
-        "data.target_encoding=true",
-        "add it, and the features to its forward, or set data.target_encoding=false",
-    ),
+OF_SOME_NETWORKS = {  # the option that requires an argument that not every network has
+    "both_orders": "data.both_orders=true",
+    "choices": "data.choice_columns",
+    "num_features": "data.target_encoding=true",
 }
 
 
@@ -74,8 +71,8 @@ def build_network(
     forms = {name: True for name, is_used in (("both_orders", both_orders), ("choices", choices)) if is_used}
     for name in [*forms, *(["num_features"] if target and num_features else [])]:
         if name not in inspect.signature(network_type).parameters:
-            option, remedy = OF_SOME_NETWORKS[name]
-            raise UserError(f"{option} requires the argument {name}, which {network_type.__name__} lacks; {remedy}")
+            problem = f"{OF_SOME_NETWORKS[name]} requires the argument {name}, which {network_type.__name__} lacks"
+            raise UserError(f"{problem}; use a transformer, add it to your own network, or leave the option out")
     arguments = (config, *config.network_arguments(sizes))
     try:
         inspect.signature(network_type).bind(*arguments, **forms)

@@ -14,7 +14,6 @@ from firstlight.errors import UserError
 from firstlight.kind.attention import Attention, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, PredictingRun, chunks, first_drawable
-from firstlight.lazy import later
 from firstlight.lit.metadata import Checks, one_of
 from firstlight.masked.network import MaskedBatch, MaskedLanguageModel, batch_to_fill_in
 from firstlight.masked.options import MaskedConfig
@@ -140,9 +139,6 @@ class MaskedRun(PredictingRun):
     kind = "masked"
     config_type = MaskedConfig
     metadata_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
-    metric_callbacks = later(
-        "firstlight.callbacks.token_metrics.Perplexity", "firstlight.callbacks.token_metrics.TokenAccuracy"
-    )
     choice_note = "the text is from the validation split, with its longest word masked"
 
     network: MaskedLanguageModel

@@ -160,9 +160,8 @@ def activation_patching(
                 value[place].select(axis - 1, place).copy_(cache[hook.name][0].select(axis - 1, place))
             return value
 
-        return (score(run_with_hooks(network, *_repeated(corrupted, count), fwd_hooks=[(name, patch)])) - low) / (
-            high - low
-        )
+        found = score(run_with_hooks(network, *_repeated(corrupted, count), fwd_hooks=[(name, patch)]))
+        return (found - low) / (high - low)
 
     return {name: patched(name) for name in cache}
 

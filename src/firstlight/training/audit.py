@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad
 
 from firstlight.data.tables import IGNORED
@@ -241,15 +241,14 @@ def _inputs(batch: Any) -> tuple[Tensor, ...]:
 
 @torch.no_grad()
 def _export(module: Training, batch: Any) -> tuple[bool, str]:
-    inputs = _inputs(batch)
-    exported = torch.export.export(module.network, inputs).module()
-    difference = _difference(module.network(*inputs), exported(*inputs))
-    return difference <= ALMOST, f"torch.export gives logits that differ by at most {difference:.1g}"
+    return _alike(module, batch, "torch.export", torch.export.export(module.network, _inputs(batch)).module())
 
 
 @torch.no_grad()
 def _compile(module: Training, batch: Any) -> tuple[bool, str]:
-    inputs = _inputs(batch)
-    compiled: nn.Module = torch.compile(module.network)  # type: ignore[assignment]
-    difference = _difference(module.network(*inputs), compiled(*inputs))
-    return difference <= ALMOST, f"torch.compile gives logits that differ by at most {difference:.1g}"
+    return _alike(module, batch, "torch.compile", torch.compile(module.network))
+
+
+def _alike(module: Training, batch: Any, name: str, network: Callable[..., Tensor]) -> tuple[bool, str]:
+    difference = _difference(module.network(*_inputs(batch)), network(*_inputs(batch)))
+    return difference <= ALMOST, f"{name} gives logits that differ by at most {difference:.1g}"

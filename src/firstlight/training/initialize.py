@@ -112,11 +112,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any,
             taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))
             verb = "stretched" if len(weight) > len(source) else "cut"
             log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight), extra=ONLY_IN_LOG)
-    if (
-        SOURCE_EMBEDDING in taken
-        and EMBEDDING in taken
-        and own[SOURCE_EMBEDDING].data_ptr() == own[EMBEDDING].data_ptr()
-    ):
+    if {SOURCE_EMBEDDING, EMBEDDING} <= taken.keys() and own[SOURCE_EMBEDDING].data_ptr() == own[EMBEDDING].data_ptr():
         joined = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
         for name, weight in own.items():
             if name in taken and weight.data_ptr() == own[EMBEDDING].data_ptr():

@@ -17,7 +17,6 @@ from firstlight.kind.attention import Attention, AttentionMap, collect
 from firstlight.kind.kind import Measurement
 from firstlight.kind.run import SPLIT, TEXTS_AT_ONCE, PredictingRun, chunks, first_drawable
 from firstlight.kind.tokens import DrawnTokens, drawn_words
-from firstlight.lazy import later
 from firstlight.lit.metadata import TRAIN_AGAIN, Checks, of_type
 from firstlight.terminal_text import write_out
 from firstlight.text.ragged import RaggedIds
@@ -55,9 +54,6 @@ class TranslatorRun(PredictingRun):
         **{f"config.data.{name}": of_type(str) for name in COLUMNS},
     }
     tokenizer_types = (SentenceTokenizer,)
-    metric_callbacks = later(
-        "firstlight.callbacks.token_metrics.Perplexity", "firstlight.callbacks.token_metrics.TokenAccuracy"
-    )
     attention_title = "Attention of each block during the translation"
     choice_note = "the sentence is from the validation split"
 
