@@ -60,13 +60,7 @@ def new_module(config: DictConfig, data: TableData) -> Training:
 
 def memorizes(module: Training, batch: Any) -> Check:
     """Return whether a copy of a module learns a few rows by heart, as every network without a mistake can."""
-    module = copy.deepcopy(module)
-    for part in module.modules():
-        for name in [name for name in vars(part) if name.endswith("dropout")]:
-            setattr(part, name, 0.0)
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
-    module.train()
+    module = copy.deepcopy(module).eval()  # without dropout
     batch = first_rows(batch, MEMORIZED_ROWS)
     optimizer, losses = AdamW(module.parameters(), lr=MEMORIZING_RATE, weight_decay=0.0), []
     for step in range(MEMORIZING_STEPS):
