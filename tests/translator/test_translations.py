@@ -148,12 +148,12 @@ def test_each_validation_of_a_training_scores_and_shows_what_is_written_greedily
 
 @EVALUATE
 def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, stage, split) -> None:
-    callback = Translations(str(folder), length_penalty=0.3)
+    callback = Translations(str(folder))
     module = fit(bench, data, callback, max_epochs=2).lightning_module
     trainer, pairs = bench.trainer(callback), SPLITS[split]
     (found,) = (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
     of_greedy = scores(greedy(module, data, pairs), pairs, stage)
-    of_beam = scores(with_beam(module, data, pairs, 4, 0.3), pairs, stage, "_beam4")
+    of_beam = scores(with_beam(module, data, pairs, 4, 1.0), pairs, stage, "_beam4")
     assert found == {f"{stage}/loss": found[f"{stage}/loss"]} | of_greedy | of_beam
     assert of_greedy[f"{stage}/bleu"].expected != of_beam[f"{stage}/bleu_beam4"].expected
 
@@ -240,7 +240,6 @@ def test_what_all_processes_have_written_is_put_together(monkeypatch) -> None:
     [
         ({"num_samples": -1}, r"^callbacks.translations.num_samples=-1 must be at least 0$"),
         ({"beam_size": 0}, r"^callbacks.translations: beam_size=0 must be at least 1$"),
-        ({"length_penalty": -0.5}, r"^callbacks.translations: length_penalty=-0.5 must be at least 0 and below 10$"),
     ],
 )
 def test_options_that_translate_nothing_are_refused(options, message) -> None:

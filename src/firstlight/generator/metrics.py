@@ -104,8 +104,6 @@ class TextSamples(Callback):
         num_samples: The number of texts.
         num_tokens: The largest number of tokens in each text.
         temperature: The number that divides the logits. Below 1, likely tokens become more likely.
-        top_k: Draw only from the k most likely tokens.
-        top_p: Draw only from the most likely tokens that together reach this probability (Holtzman et al. 2020).
         seed: The seed of the draws.
 
     Raises:
@@ -126,19 +124,12 @@ class TextSamples(Callback):
     """
 
     def __init__(
-        self,
-        folder: str,
-        num_samples: int = 4,
-        num_tokens: int = 300,
-        temperature: float = 0.8,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int = 1,
+        self, folder: str, num_samples: int = 4, num_tokens: int = 300, temperature: float = 0.8, seed: int = 1
     ) -> None:
         if num_samples < 1 or num_tokens < 1:
             raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null turns them off")
         self.folder, self.num_samples = Path(folder), num_samples
-        self.writing = Writing(temperature, top_k, top_p, tokens=num_tokens, seed=seed)
+        self.writing = Writing(temperature, tokens=num_tokens, seed=seed)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage == "fit":

@@ -59,8 +59,6 @@ class Translations(EvaluationCallback):
         folder: The folder of the files.
         num_samples: The number of translations that are shown.
         beam_size: The number of beams in `Trainer.validate` and `Trainer.test`. None: only greedy translations.
-        length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
-            translations.
 
     Raises:
         UserError: If a number is out of range, or if the trainer has no data module.
@@ -78,13 +76,10 @@ class Translations(EvaluationCallback):
         True
     """
 
-    def __init__(
-        self, folder: str, num_samples: int = 5, beam_size: int | None = 4, length_penalty: float = 1.0
-    ) -> None:
+    def __init__(self, folder: str, num_samples: int = 5, beam_size: int | None = 4) -> None:
         if num_samples < 0:
             raise UserError(f"callbacks.translations.num_samples={num_samples} must be at least 0")
-        self.folder, self.num_samples = Path(folder), num_samples
-        self.beam_size, self.length_penalty = beam_size, length_penalty
+        self.folder, self.num_samples, self.beam_size = Path(folder), num_samples, beam_size
         try:
             self.search(1 if beam_size is None else beam_size, ())
         except ValueError as error:
@@ -97,7 +92,7 @@ class Translations(EvaluationCallback):
 
     def search(self, beam_size: int, never: Sequence[int]) -> Search:
         """Return a search with `beam_size` beams. never: the ids that are never generated."""
-        return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
+        return Search(BEGIN_ID, END_ID, beam_size, never=tuple(never))
 
     def begin_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         self.written = {}
