@@ -25,7 +25,7 @@ from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, principal_components
-from firstlight.training.word_vectors import fill, set_vectors
+from firstlight.training.initialize import fill, set_vectors
 from firstlight.translator.data import PairData
 from firstlight.translator.options import EncoderDecoderConfig
 

@@ -7,17 +7,10 @@ from torch import Tensor, nn
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
-from firstlight.networks.layers import (
-    ShortConvolution,
-    TokenDropout,
-    build_embedding,
-    build_norm,
-    check_length,
-    normalize,
-)
+from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.pooling import FeatureHead, build_head
-from firstlight.networks.positions import build_positions
+from firstlight.networks.positions import build_positions, check_length
 
 DELIMITER_ID = 3  # the token between two texts, [DELIMITER] of `firstlight.text.Tokenizer`
 FEATURE_STD = 0.03  # of the projection's initial weights; the features start out small compared with the word vectors

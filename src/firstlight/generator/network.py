@@ -6,9 +6,9 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm, check_length
+from firstlight.networks.layers import build_embedding, build_norm
 from firstlight.networks.parametrization import build_output_multiplier, initialize
-from firstlight.networks.positions import NoPositions, build_positions
+from firstlight.networks.positions import NoPositions, build_positions, check_length
 
 
 class Generator(nn.Module):

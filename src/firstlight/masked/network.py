@@ -14,9 +14,9 @@ from firstlight.errors import UserError
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import masks
 from firstlight.networks.block import HeadLayer, build_block
-from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm, check_length
+from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm
 from firstlight.networks.parametrization import build_output_multiplier, initialize
-from firstlight.networks.positions import build_positions
+from firstlight.networks.positions import build_positions, check_length
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import MASK, Tokenizer
 

@@ -13,12 +13,6 @@ from firstlight.networks.variants import NormKind
 LAYER_NORM_EPS = 1e-5  # torch's
 
 
-def check_length(length: int, context_length: int, what: str = "text") -> None:
-    """Raise ValueError if a text has more tokens than the context length."""
-    if length > context_length:
-        raise ValueError(f"a {what} of {length} tokens is longer than the context length, {context_length}")
-
-
 class ScaledEmbedding(nn.Embedding):
     """An embedding whose vectors are multiplied by a factor. An output layer with the same matrix has no factor.
 

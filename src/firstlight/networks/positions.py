@@ -265,6 +265,12 @@ def build_positions(config: TransformerConfig) -> nn.Module:
             return NoPositions()
 
 
+def check_length(length: int, context_length: int, what: str = "text") -> None:
+    """Raise ValueError if a text has more tokens than the context length."""
+    if length > context_length:
+        raise ValueError(f"a {what} of {length} tokens is longer than the context length, {context_length}")
+
+
 def stretch(table: Tensor, length: int) -> Tensor:
     """Return a table of learned positions for a longer context, by linear interpolation (post 2, plays).
 

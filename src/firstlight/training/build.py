@@ -39,9 +39,8 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
 from firstlight.runs.targets import import_targets
-from firstlight.training.initialize import give_tokenizer
+from firstlight.training.initialize import give_tokenizer, set_vectors
 from firstlight.training.teachers import refuse_other_teacher, set_teacher
-from firstlight.training.word_vectors import set_vectors
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm, check_length, normalize
+from firstlight.networks.layers import build_embedding, build_norm, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
-from firstlight.networks.positions import build_positions
+from firstlight.networks.positions import build_positions, check_length
 from firstlight.translator.options import EncoderDecoderConfig
 
 
