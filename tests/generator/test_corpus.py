@@ -202,13 +202,6 @@ def test_ids_are_of_one_byte_where_the_vocabulary_allows(file, num_characters, d
     assert text_of(encoded, "train") + text_of(encoded, "validation") == text
 
 
-def test_the_ids_stay_on_disk_and_are_not_changed_there(file):
-    encoded = encode_file(file)
-    assert isinstance(encoded.ids.ids, np.memmap)
-    encoded.ids.ids[:] = 0
-    assert text_of(encode_file(file), "train") == TEXT[: len(TEXT) - round(0.05 * len(TEXT))]
-
-
 # --- the cache ---
 
 
@@ -218,9 +211,6 @@ def test_whatever_changes_the_encoding_is_encoded_anew(file, monkeypatch):
         {"preparation": Preparation.lines},
         {"separator": "|"},
         {"split": Split.passages},
-        {"validation_fraction": 0.1},
-        {"test_fraction": 0.1},
-        {"split_seed": 1},
         {"tokenizer": BYTE_PAIRS},
         *(
             {"tokenizer": TokenizerOptions(TokenizerKind.char, max_size=None, unknown_symbol=each)}

@@ -57,7 +57,7 @@ def test_surprise_is_what_each_token_costs_given_a_context_before_it(runs: dict[
             seen = torch.tensor([[int(token) for token in ids[max(0, i - CONTEXT) : i]]])
             share = run.network(seen)[0, -1].softmax(dim=0)[int(ids[i])]
         assert found.bits[i - 1] == pytest.approx(-math.log2(share), abs=1e-4)
-    assert found.notes == [f"each of the {len(text)} tokens is predicted from at most {CONTEXT} tokens before it"]
+    assert found.notes == [f"each of the {len(text)} tokens is predicted from at most {CONTEXT} before it"]
     assert found.bits_per_character.tolist() == found.bits.tolist()
 
 

@@ -106,9 +106,9 @@ def greedy(module: Translation, data: PairData, pairs: list[tuple[str, str]]) ->
     return [write_one(module, data, source) for source, _ in pairs]
 
 
-def with_beam(module: Translation, data: PairData, pairs: list[tuple[str, str]], size: int, penalty: float) -> list:
+def with_beam(module: Translation, data: PairData, pairs: list[tuple[str, str]], size: int) -> list:
     """Return the best translations of beam search, one sentence at a time."""
-    search = Search(BEGIN_ID, END_ID, size, penalty, tuple(data.tokenizer.unwritten))
+    search = Search(BEGIN_ID, END_ID, size, never=tuple(data.tokenizer.unwritten))
     found = []
     for source, _ in pairs:
         source_ids = torch.from_numpy(data.source_tokenizer.encode_batch([source]).ids)[None].long()
@@ -153,7 +153,7 @@ def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, st
     trainer, pairs = bench.trainer(callback), SPLITS[split]
     (found,) = (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
     of_greedy = scores(greedy(module, data, pairs), pairs, stage)
-    of_beam = scores(with_beam(module, data, pairs, 4, 1.0), pairs, stage, "_beam4")
+    of_beam = scores(with_beam(module, data, pairs, 4), pairs, stage, "_beam4")
     assert found == {f"{stage}/loss": found[f"{stage}/loss"]} | of_greedy | of_beam
     assert of_greedy[f"{stage}/bleu"].expected != of_beam[f"{stage}/bleu_beam4"].expected
 
@@ -219,7 +219,7 @@ def test_loggers_that_show_tables_get_the_translations_of_the_widest_beam(
     (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
     chosen = [SPLITS[split][0], SPLITS[split][len(SPLITS[split]) // 2]]
     assert [tuple(row.values()) for row in tables[f"{stage}/translations"]] == [
-        (*pair, text) for pair, text in zip(chosen, with_beam(module, data, chosen, 3, 1.0), strict=True)
+        (*pair, text) for pair, text in zip(chosen, with_beam(module, data, chosen, 3), strict=True)
     ]
 
 

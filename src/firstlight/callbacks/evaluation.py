@@ -69,11 +69,8 @@ def training_outputs(
     if "logits" in found:
         return found
     if batch_idx == 0 and trainer.current_epoch == 0:
-        log.warning(
-            "%s logs nothing in training, because training_step returns no `logits`; return {'loss': loss, 'logits': "
-            "logits} to change that",
-            type(callback).__name__,
-        )
+        remedy = "let training_step return {'loss': loss, 'logits': logits}"
+        log.warning("%s logs nothing in training; %s", type(callback).__name__, remedy)
     return None
 
 

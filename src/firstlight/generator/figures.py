@@ -56,10 +56,8 @@ def loss_per_position(subject: Subject) -> Drawn:
         raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
     found = torch.cat(losses).numpy()
     is_characters = isinstance(data.tokenizer, CharacterTokenizer)
-    figure = plot_loss_per_position(
-        found, title=f"Loss at each position of {len(found):,} {SPLIT} windows", unit=UNITS[is_characters]
-    )
-    return Drawn(figure)
+    title = f"Loss at each position of {len(found):,} {SPLIT} windows"
+    return Drawn(plot_loss_per_position(found, title=title, unit=UNITS[is_characters]))
 
 
 def surprise(subject: Subject) -> Drawn:
@@ -72,7 +70,6 @@ def surprise(subject: Subject) -> Drawn:
     found = subject.of_text(text, subject.run.surprise)
     characters = max(sum(map(len, found.pieces)), 1)
     mean = float(np.sum(found.bits)) / characters
-    figure = plot_surprising_text(
-        found.pieces, found.bits_per_character, title=f"Surprise of the text: {mean:.2f} bits per character"
-    )
+    title = f"Surprise of the text: {mean:.2f} bits per character"
+    figure = plot_surprising_text(found.pieces, found.bits_per_character, title=title)
     return Drawn(figure, [*notes, *found.notes])

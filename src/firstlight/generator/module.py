@@ -92,6 +92,5 @@ class Generation(Training):
         batch = token_batch(batch)
         logits = self.carried[False].logits(self.network, batch)
         losses = token_losses(logits, batch.targets)
-        return Measured(
-            {"loss": losses.mean(), "token_losses": losses, "predicted": logits.argmax(dim=2)}, batch.num_tokens
-        )
+        outputs = {"loss": losses.mean(), "token_losses": losses, "predicted": logits.argmax(dim=2)}
+        return Measured(outputs, batch.num_tokens)

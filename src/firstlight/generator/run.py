@@ -150,9 +150,7 @@ class GeneratorRun(Run, Writer):
         decoder = PieceDecoder()
         pieces = [decoder.decode(self.tokenizer.pieces[i]) for i in ids[1:].tolist()]
         if len(pieces) > context_length:
-            notes.append(
-                f"each of the {len(pieces)} tokens is predicted from at most {context_length} tokens before it"
-            )
+            notes.append(f"each of the {len(pieces)} tokens is predicted from at most {context_length} before it")
         return Surprise(pieces, self._bits(ids), notes)
 
     @torch.inference_mode()

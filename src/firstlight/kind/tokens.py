@@ -25,9 +25,7 @@ POSITIVE, NEGATIVE = frozenset(OPINIONS["positive"]), frozenset(OPINIONS["negati
 VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
 
 
-OPINION_NOTE = (
-    "positive and negative words are those of a fixed list of English words; they do not depend on the labels"
-)
+OPINION_NOTE = "positive and negative words are those of a fixed list; they do not depend on the labels"
 
 
 class DrawnTokens(NamedTuple):

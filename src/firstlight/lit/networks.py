@@ -57,10 +57,8 @@ def build_network(
     if not isinstance(config, TransformerConfig):
         raise TypeError(f"{type(config).__name__} does not describe a network; pass a TransformerConfig")
     if config.width_multiplier != 1 and config.feed_forward_dim is not None:
-        log.warning(
-            "model.feed_forward_dim=%d is fixed; with model.parametrization=mup it must grow with model.dim",
-            config.feed_forward_dim,
-        )
+        problem = "is fixed; with model.parametrization=mup it must grow with model.dim"
+        log.warning("model.feed_forward_dim=%d %s", config.feed_forward_dim, problem)
     sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, "num_classes": num_classes}
     outputs = 1 if choices else num_outputs(num_classes)
     sizes |= {"num_outputs": outputs, "unknown_id": UNKNOWN_ID, "num_features": num_features}

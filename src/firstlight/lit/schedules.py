@@ -93,9 +93,7 @@ def cosine(
         >>> scheduler.get_last_lr()
         [0.5]
     """
-    return _scheduler(
-        optimizer, total_steps, warmup_steps, lambda progress: _half_cosine(1.0, final_fraction, progress)
-    )
+    return _scheduler(optimizer, total_steps, warmup_steps, partial(_half_cosine, 1.0, final_fraction))
 
 
 def linear(

@@ -156,9 +156,8 @@ class Training(LightningModule):
         if optimizer is None and lr is not None:
             optimizer = default_optimizer(lr)
         module = cls(network, optimizer, schedule, **data.module_options(), **options)
-        module.metadata = metadata_of(
-            data, cls.kind, {"model": plain(config) if config else None, "data": plain(data.options)}
-        )
+        described = {"model": plain(config) if config else None, "data": plain(data.options)}
+        module.metadata = metadata_of(data, cls.kind, described)
         return module
 
     @classmethod

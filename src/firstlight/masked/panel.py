@@ -42,8 +42,5 @@ class MaskedPanel(Panel):
             attention = self.run.attention(text)
             view = markup.View(attention.maps, asked)
             words = markup.tokens(attention.maps[0].keys, "row", "column")
-            parts += [
-                markup.LEGEND,
-                f'<div class="text attention" {view.data()}>{words}</div>{view.choices()}',
-            ]
+            parts += [markup.LEGEND, f'<div class="text attention" {view.data()}>{words}</div>', view.choices()]
         return "".join([*parts, markup.notes(notes)])
