@@ -2,15 +2,17 @@
 
 import ast
 import importlib
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
 from lesson_notebooks import CELL, lessons_with_cells, notebook_of, page_of_notebook
-from tests_support import ROOT
+from tests_support import ROOT, write_lines
 
 LESSONS = lessons_with_cells()
 LESSON = """# A lesson
@@ -77,6 +79,35 @@ def test_a_lesson_has_a_plan_questions_and_solutions(lesson: Path) -> None:
     exercises, solutions = page.split("\n## Exercises\n")[1].split("<summary>Solutions</summary>")
     numbered = re.compile(r"^(\d)\. ", re.MULTILINE)
     assert numbered.findall(solutions) == numbered.findall(exercises) == list("1234")
+
+
+def real_data(folder: Path) -> Path:
+    """Return a folder like that of FIRSTLIGHT_DATA, with few rows. The longest pair is as long as in Multi30k."""
+    words = ["good", "bad", "old", "new", "big", "small"]
+    reviews = [{"text": f"a {words[i % 6]} {words[i % 5]} thing", "label": i % 5} for i in range(200)]
+    films = [{**row, "label": row["label"] % 2} for row in reviews]
+    pairs = [{"en": row["text"], "de": row["text"]} for row in reviews] + [{"en": "a dog " * 40, "de": "a dog " * 40}]
+    for name, rows in (("amazon_reviews", reviews), ("movie_reviews", films), ("multi30k", pairs)):
+        (folder / name).mkdir(parents=True)
+        for split in ("train", "validation", "test"):
+            write_lines(folder / name / f"{split}.jsonl", rows)
+    play = "ACT I\nSCENE I. A room.\n\n" + "ROMEO.\nWhat is it?\n\n" * 200
+    for name, text in (("shakespeare", play), ("names", "anna\nbob\nclara\n" * 20)):
+        (folder / name).mkdir()
+        (folder / name / "text.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_reads_the_data_of_its_environment(lesson: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("FIRSTLIGHT_DATA", str(real_data(tmp_path / "real")))
+    monkeypatch.chdir(tmp_path)
+    (cell,) = (each for each in CELL.findall(lesson.read_text(encoding="utf-8")) if "FIRSTLIGHT_DATA" in each)
+    names: dict[str, Any] = {"os": os}
+    exec(cell.partition("data.setup()\n")[0], names)  # noqa: S102 (a cell of our own lesson)
+    names["data"].setup()
+    assert next(iter(names["data"].train_dataloader()))
+    assert names["data"].source.kind.value == "local"
 
 
 def test_a_notebook_and_its_page_show_what_the_cells_print_and_draw(tmp_path: Path) -> None:

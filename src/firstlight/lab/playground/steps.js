@@ -5,7 +5,7 @@ const STEPS = [ // name, heading, and what is to be seen
   ["vectors", "Vectors", "Each token is a row of numbers: first the same for each occurrence, then with its position. Blue is positive, orange is negative."],
   ["heads", "Heads", "Each small picture is a head: a row is a token that attends, and a dark cell is where it attends to. Switch a head off to see what the prediction loses."],
   ["qkv", "Queries, keys and values", "A token attends to those whose keys are similar to its query; it receives their values."],
-  ["scores", "Scores, mask and softmax", "Queries times keys are the scores. A row is a token that attends. It does not attend to those with a small grey square. The softmax makes the weights of each row add up to 100%."],
+  ["scores", "Scores, mask and softmax", "Queries times keys are the scores. A row is a token that attends. It does not attend to those with a small gray square. The softmax makes the weights of each row add up to 100%."],
   ["arcs", "Where the token attends", "Each arc leads from the chosen token to one that it attends to; its width is the weight."],
   ["mix", "Mix of the values", "Each token receives the mix of the values, weighted by its attention; the output layer combines the mixes of all heads."],
   ["residual", "Residual connection", "What attention computes is added to the vectors; rows that change much received much."],
