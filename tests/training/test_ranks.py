@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from firstlight.callbacks.checkpoint import BestAndLast
-from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd
+from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd, several
 from firstlight.errors import Interrupted, RunError
 from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.training.ranks import several
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")
 

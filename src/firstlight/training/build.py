@@ -267,7 +267,7 @@ def build_trainer(
 
 def quieten() -> None:
     """Suppress advice about hardware and Slurm, which does not apply here, and what torch says of ranks."""
-    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)  # training/ranks.py says it
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)  # callbacks/stop_signals.py says it
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="The `srun` command is available on your system but is not used")

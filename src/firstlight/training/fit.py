@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from firstlight.callbacks.checkpoint import BestAndLast, callback_of
 from firstlight.callbacks.prune_trial import PruneTrial
-from firstlight.callbacks.stop_signals import signal_behind, signals_raise, signals_restored
+from firstlight.callbacks.stop_signals import end_with_parent, several, signal_behind, signals_raise, signals_restored
 from firstlight.callbacks.throughput import Throughput
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.config.messages import explained
@@ -42,7 +42,6 @@ from firstlight.training import terminal
 from firstlight.training.build import Parts, build
 from firstlight.training.initialize import initialize_from
 from firstlight.training.newest_checkpoint import Found, newest_checkpoint
-from firstlight.training.ranks import end_with_parent, several
 
 log = logging.getLogger(__name__)
 FLOPS_OF_A_TEXT: dict[str, int] = {}  # by the options of the network, which the jobs of a sweep often share
