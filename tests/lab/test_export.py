@@ -21,8 +21,7 @@ from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.plays import clean
 from firstlight.kind.load import load
 from firstlight.kind.panel import Inputs
-from firstlight.lab.playground.export import described, exported
-from firstlight.lab.playground.page import exported_page, exported_script, panel_of
+from firstlight.lab.playground.page import described, exported, exported_page, exported_script, panel_of
 from firstlight.networks import (
     LSTM,
     BagOfWords,

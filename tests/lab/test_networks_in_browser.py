@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from firstlight.lab.playground.export import described
+from firstlight.lab.playground.page import described
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import (

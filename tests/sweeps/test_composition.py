@@ -6,9 +6,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from firstlight.commands.train import composed
-from firstlight.config.schema import register_schemas
+from firstlight.config.schema import OnceForEachChoice, register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
-from firstlight.sweeps.composition import OnceForEachChoice
 
 JOBS = [
     ["task=names", "seed=1", "hydra.sweep.subdir=a"],

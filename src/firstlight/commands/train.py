@@ -30,14 +30,13 @@ from firstlight import spelling
 from firstlight.config.checks import check, check_accelerator
 from firstlight.config.keys import TEXTS
 from firstlight.config.messages import explained, known_keys, nearest_keys
-from firstlight.config.schema import register_schemas
+from firstlight.config.schema import OnceForEachChoice, register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.runs.targets import needs_all_metrics
 from firstlight.sweeps import launchers
-from firstlight.sweeps.composition import OnceForEachChoice
 from firstlight.sweeps.jobs import Job, refuse_search_options
 from firstlight.sweeps.screen import own_output
 from firstlight.terminal_text import say

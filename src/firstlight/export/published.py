@@ -22,7 +22,7 @@ from firstlight.lit.checkpoint import EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CON
 from firstlight.lit.networks import build_network, plain
 from firstlight.networks.layers import LAYER_NORM_EPS
 from firstlight.runs.folder import EXPORTED_CONFIG, EXPORTED_WEIGHTS
-from firstlight.text.foreign_tokenizers import Foreign, framed_tokenizer, text_tokenizer
+from firstlight.text.saved_tokenizers import Foreign, framed_tokenizer, text_tokenizer
 
 FIRST = 2**40  # the number of the first weight; no constant of an export is so large
 AGAIN = "save the model again"

@@ -1,1 +1,27 @@
-"""What reads finished runs and nothing else: reports, figures and pages of explore, and the playground."""
+"""What reads finished runs and nothing else: reports, figures and pages of explore, and the playground.
+
+All pages have one frame: their head, style, icon and title.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from urllib.parse import quote
+
+
+def packaged(name: str, package: str = "firstlight.lab") -> str:
+    """Return the text of a file in a package: below lab/, or that of a kind."""
+    return (files(package) / name).read_text(encoding="utf-8")
+
+
+def framed(title: str, body: str, styles: Sequence[str], policy: str = "form-action 'none'") -> str:
+    """Return a page with the common style, followed by the named ones. The title is escaped, the body is not.
+
+    policy: directives of its Content-Security-Policy, which by default allows no script.
+    """
+    style = "".join(packaged(name) for name in ("look.css", "page.css", *styles))
+    icon = f"data:image/svg+xml,{quote(packaged('logo.svg'))}"
+    return Template(packaged("frame.html")).substitute(
+        title=escape(title), body=body, style=style, policy=policy, icon=icon
+    )

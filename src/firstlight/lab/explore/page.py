@@ -16,8 +16,8 @@ from PIL import Image
 from firstlight.figures import style
 from firstlight.files.atomic import replacing, write_atomically
 from firstlight.kind.kind import Drawn
+from firstlight.lab import framed
 from firstlight.lab.explore.catalog import Drawing
-from firstlight.lab.frame import framed
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 

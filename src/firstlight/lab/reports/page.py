@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from firstlight.lab.frame import framed, packaged
+from firstlight.lab import framed, packaged
 from firstlight.lab.reports.all_runs import SavedPredictions
 from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.tables import Cell, data_of, direction, headers, rows_of
