@@ -197,7 +197,6 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> None:
 
 def finish(page: "Page") -> Path:
     """Write the page and print its path."""
-    page.print_notes()
     path = page.write()
     if page.sample_note is not None:
         say(page.sample_note)

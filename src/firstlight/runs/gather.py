@@ -235,14 +235,12 @@ def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
         for name in line:
             if name not in MOMENT:
                 found.setdefault(name, []).append(line)
-    return {
-        name: _curve(name, thinned(same, most)) for name, same in checked("history.jsonl: metrics", found, dict).items()
-    }
-
-
-def _curve(name: str, lines: list[dict[str, Any]]) -> Curve:
-    steps, seconds = [int(line["step"]) for line in lines], [float(line["seconds"]) for line in lines]
-    return Curve(steps, seconds, [math.nan if line[name] is None else float(line[name]) for line in lines])
+    curves = {}
+    for name, same in checked("history.jsonl: metrics", found, dict).items():
+        points = thinned(same, most)
+        steps, seconds = [int(line["step"]) for line in points], [float(line["seconds"]) for line in points]
+        curves[name] = Curve(steps, seconds, [math.nan if line[name] is None else float(line[name]) for line in points])
+    return curves
 
 
 def thinned(values: Sequence[Any], most: int) -> list[Any]:

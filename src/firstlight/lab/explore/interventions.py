@@ -131,19 +131,17 @@ def logit_lens(subject: Subject) -> Drawn:
     reading = _reading(subject)
     lens = interventions.logit_lens(reading.run.network, *reading.inputs)
     rows = ["input", *(f"block {number}" for number in range(1, len(lens)))]
-    if not reading.columns:
+    if reading.columns:
+        columns = reading.columns[-MOST_TOKENS:]
+        best = [logits[0, -len(columns) :].softmax(dim=-1).max(dim=-1) for logits in lens.values()]
+        texts = {"": [[reading.name(int(answer)) for answer in answers] for _, answers in best]}
+        shares = np.array([values.numpy() for values, _ in best])
+    else:
+        columns, texts = reading.run.class_names, None
         shares = np.array([reading.logits(logits)[0].softmax(dim=0).numpy() for logits in lens.values()])
-        return Drawn(_lens_figure({"": shares}, rows, reading.run.class_names, None), reading.notes)
-    last = slice(max(len(reading.columns) - MOST_TOKENS, 0), None)
-    best = [logits[0, last].softmax(dim=-1).max(dim=-1) for logits in lens.values()]
-    names = [[reading.name(int(answer)) for answer in answers] for _, answers in best]
-    shares = np.array([values.numpy() for values, _ in best])
-    return Drawn(_lens_figure({"": shares}, rows, reading.columns[last], {"": names}), reading.notes)
-
-
-def _lens_figure(panels: Any, rows: list[str], columns: list[str], texts: Any) -> Any:
     title = "Answers if the blocks above are left out"
-    return plot_block_grid(panels, rows, columns, title=title, label="probability", texts=texts)
+    figure = plot_block_grid({"": shares}, rows, columns, title=title, label="probability", texts=texts)
+    return Drawn(figure, reading.notes)
 
 
 def occlusion(subject: Subject) -> Drawn:

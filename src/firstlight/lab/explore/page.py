@@ -114,13 +114,10 @@ class Page:
             images[0].save(unfinished, format="GIF", save_all=True, **options)
         return path
 
-    def print_notes(self) -> None:
-        """Print each note once on standard error, with the names of its figures."""
-        for note, names in self._printed.items():
-            say(f"note: {', '.join(names)}: {note}", to=sys.stderr)
-
     def write(self) -> Path:
-        """Write the page and return its path."""
+        """Write the page and return its path. Print each note once on standard error, with the names of its figures."""
+        for note, drawn in self._printed.items():
+            say(f"note: {', '.join(drawn)}: {note}", to=sys.stderr)
         parts = [f"<p>{escape(self.subtitle)}</p>"]
         if self.sample_note is not None:
             parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')

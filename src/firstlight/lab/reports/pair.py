@@ -177,7 +177,10 @@ def pair(
     settings: those that decide what each run computes. load: returns the saved predictions of a run, or None. classes:
     the names of the classes of a classifier. metric: the metric that decides.
     """
-    sentences = [*_apart(runs), *_result(runs, load, metric, falls)]
+    notes = notes_of(runs)
+    apart = ", ".join(f"{name}: {note}" for name, note in zip((A, B), notes, strict=True) if note)
+    sentences = [f"The numbers cannot be compared: {apart}."] if notes[0] != notes[1] else []
+    sentences += _result(runs, load, metric, falls)
     tables = [
         Table("Settings that differ", ("key", A, B), _settings(runs, settings)),
         Table("Results", ("", A, B, CHANGE), _results(runs)),
@@ -194,13 +197,6 @@ def pair(
     else:
         sentences.append(_changed_tokens((one, two)))
     return Section("Comparison of two runs", sentences, [table for table in tables if table.rows])
-
-
-def _apart(runs: Runs) -> list[str]:
-    """Return why two runs cannot be ranked against each other."""
-    notes = notes_of(runs)
-    named = [f"{name}: {note}" for name, note in zip((A, B), notes, strict=True) if note]
-    return [f"The numbers cannot be compared: {', '.join(named)}."] if notes[0] != notes[1] else []
 
 
 def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:

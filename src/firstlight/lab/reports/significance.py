@@ -157,8 +157,7 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequen
         return Difference(Estimate(value, -math.inf, math.inf, len(one)), 1.0)
     within = differences - (np.bincount(number, differences) / sizes)[number]
     error = math.sqrt(float(within @ within) / freedom / len(one))
-    half = float(stdtrit(freedom, LIMITS[1])) * error
-    return Difference(Estimate(value, value - half, value + half, len(one)), _p_of(value, error, freedom), freedom)
+    return _by_t(value, error, freedom, len(one))
 
 
 def corrected_folds(first: Sequence[float], second: Sequence[float], share: float) -> Difference:
@@ -171,8 +170,7 @@ def corrected_folds(first: Sequence[float], second: Sequence[float], share: floa
     one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     differences, freedom = _without_rounding_errors(one, two), len(one) - 1
     value, error = float(differences.mean()), math.sqrt((1 / len(one) + share) * float(differences.var(ddof=1)))
-    half = float(stdtrit(freedom, LIMITS[1])) * error
-    return Difference(Estimate(value, value - half, value + half, len(one)), _p_of(value, error, freedom), freedom)
+    return _by_t(value, error, freedom, len(one))
 
 
 def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
@@ -198,16 +196,17 @@ def unpaired_seeds(first: Sequence[float], second: Sequence[float]) -> Differenc
     if variance == 0:
         return Difference(Estimate(value, value, value, count), float(value == 0))
     freedom = variance**2 / (parts[0] ** 2 / (len(one) - 1) + parts[1] ** 2 / (len(two) - 1))
-    half = float(stdtrit(freedom, LIMITS[1])) * math.sqrt(variance)
-    interval = Estimate(value, value - half, value + half, count)
-    return Difference(interval, _p_of(value, math.sqrt(variance), freedom), freedom)
+    return _by_t(value, math.sqrt(variance), freedom, count)
 
 
-def _p_of(value: float, error: float, freedom: float) -> float:
-    """Return the two-sided p-value of Student's t. Without any spread it is 0, or 1 for no difference."""
-    if error == 0:
-        return float(value == 0)
-    return 2 * float(stdtr(freedom, -abs(value / error)))
+def _by_t(value: float, error: float, freedom: float, count: int) -> Difference:
+    """Return a difference with the interval and the two-sided p-value of Student's t. error: its standard error.
+
+    Without any spread, p is 0, or 1 for no difference.
+    """
+    half = float(stdtrit(freedom, LIMITS[1])) * error
+    p = 2 * float(stdtr(freedom, -abs(value / error))) if error else float(value == 0)
+    return Difference(Estimate(value, value - half, value + half, count), p, freedom)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

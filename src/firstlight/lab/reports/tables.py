@@ -219,7 +219,7 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
         Cell("seeds", str(group.seeds), group.seeds),
         Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
         *(
-            Cell(name, spread_text(group.spreads.get(name), places[name]), mean_of(group, name))
+            Cell(name, spread_text(other := group.spreads.get(name), places[name]), other and other.mean)
             for name in other_metrics(board)
         ),
         Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
@@ -231,12 +231,6 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
 def is_pruned(group: Group) -> bool:
     """Return whether a group has no runs but trials that the pruner of a search has stopped."""
     return not group.counted and all(run.status == PRUNED for run in group.others)
-
-
-def mean_of(group: Group, metric: str) -> float | None:
-    """Return the mean of a metric over the seeds of a group."""
-    spread = group.spreads.get(metric)
-    return spread.mean if spread else None
 
 
 def against(board: Board) -> str:
