@@ -1,6 +1,6 @@
 """The size of the activations during training."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -48,7 +48,7 @@ class ActivationSizes(Callback):
         every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
         if every > 0 and (trainer.global_step + 1) % every == 0:  # hooks would slow the other steps and all sampling
             layers = layers_of(pl_module.network)  # type: ignore[arg-type]  # a Module
-            self._hooks = [layer.register_forward_hook(self._keeping(name)) for name, layer in layers.items()]
+            self._hooks = [layer.register_forward_hook(partial(self._keep, name)) for name, layer in layers.items()]
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         for hook in self._hooks:
@@ -57,11 +57,8 @@ class ActivationSizes(Callback):
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, self._sizes)
 
-    def _keeping(self, name: str) -> Callable[[nn.Module, Any, Tensor], None]:
-        def keep(_: nn.Module, __: Any, output: Tensor) -> None:
-            self._sizes[f"{PREFIX}{name}"] = output.detach().abs().mean()
-
-        return keep
+    def _keep(self, name: str, _layer: nn.Module, _inputs: Any, output: Tensor) -> None:
+        self._sizes[f"{PREFIX}{name}"] = output.detach().abs().mean()
 
 
 def layers_of(network: nn.Module) -> dict[str, nn.Module]:

@@ -35,6 +35,7 @@ class GeneratorConfig(TransformerConfig):
     """
 
     reads_windows: ClassVar[bool] = True
+    network_class: ClassVar[str] = "firstlight.generator.network:Generator"
 
     causal: bool = True
     tie_embeddings: bool = False
@@ -50,10 +51,6 @@ class GeneratorConfig(TransformerConfig):
         check_at_least("model.num_loops", self.num_loops, 1)
         if self.causal_convolution is not None:
             check_at_least("model.causal_convolution", self.causal_convolution, 2)
-
-    @property
-    def network(self) -> str:
-        return "firstlight.generator.network:Generator"
 
 
 class Preparation(Enum):

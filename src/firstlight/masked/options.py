@@ -1,7 +1,7 @@
 """The options of masked language models and of their data. This module does not import torch."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from firstlight.data.options import WholeTextOptions
 from firstlight.networks.config import TransformerConfig, check_convolution
@@ -33,6 +33,8 @@ class MaskedConfig(TransformerConfig):
         (False, True)
     """
 
+    network_class: ClassVar[str] = "firstlight.masked.network:MaskedLanguageModel"
+
     convolution: int | None = None
     tie_embeddings: bool = True
     head_layer: bool = False
@@ -49,10 +51,6 @@ class MaskedConfig(TransformerConfig):
         if self.norm_kind is NormKind.over_words:
             problem = "model.norm_kind=over_words applies to classifiers and translators, not to masked language models"
             raise ValueError(f"{problem}; set model.norm_kind=layer")
-
-    @property
-    def network(self) -> str:
-        return "firstlight.masked.network:MaskedLanguageModel"
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
         places = token_ids.flatten()[: -(-token_ids.shape[1] * SHARE_OF_PLACES // 100)]

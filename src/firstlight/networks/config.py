@@ -101,6 +101,7 @@ class TransformerConfig:
     """
 
     reads_windows: ClassVar[bool] = False  # whether a batch has windows of one length, not texts of any length
+    network_class: ClassVar[str]  # as `network`, unless it depends on the options
 
     dim: int = 32
     num_heads: int = 4
@@ -262,7 +263,7 @@ class TransformerConfig:
     @property
     def network(self) -> str:
         """The class that these options describe, as `module:name`, because this module does not import torch."""
-        raise NotImplementedError
+        return self.network_class
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Return the arguments of the class that follow its options.

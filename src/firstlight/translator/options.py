@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from firstlight.data.options import DataOptions
 from firstlight.networks.config import TransformerConfig, check_at_least
@@ -34,6 +34,8 @@ class EncoderDecoderConfig(TransformerConfig):
         2
     """
 
+    network_class: ClassVar[str] = "firstlight.translator.network:EncoderDecoder"
+
     num_decoder_layers: int | None = None
     tie_embeddings: bool = False
     share_embeddings: bool = False
@@ -48,10 +50,6 @@ class EncoderDecoderConfig(TransformerConfig):
         if self.causal:
             problem = "model.causal=true does not apply to translation: the encoder is never causal, the decoder always"
             raise ValueError(f"{problem}; set it to false")
-
-    @property
-    def network(self) -> str:
-        return "firstlight.translator.network:EncoderDecoder"
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return (sizes["source_vocab_size"], sizes["vocab_size"])
