@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn
@@ -24,6 +25,17 @@ class SeveralJobsConfig:
     _target_: str = "hydra_plugins.firstlight_launchers.SeveralJobs"
     n_jobs: int | None = None
     jobs_per_gpu: int = 1
+
+
+@dataclass
+class StackedJobsConfig:
+    """Options of jobs that are trained together as one network, if they differ only in numbers.
+
+    jobs_per_stack: largest number of jobs that are trained together.
+    """
+
+    _target_: str = "hydra_plugins.firstlight_launchers.StackedJobs"
+    jobs_per_stack: int = 32
 
 
 @dataclass
@@ -87,9 +99,12 @@ class RayJobsConfig:
     retries: int = 10
 
 
+LAUNCHERS = {"joblib": SeveralJobsConfig, "stacked": StackedJobsConfig, "slurm": SlurmJobsConfig, "ray": RayJobsConfig}
+
+
 def register() -> None:
     """Register the options of the launchers. Call this function after Hydra has found its own launcher for joblib."""
-    for name, options in (("joblib", SeveralJobsConfig), ("slurm", SlurmJobsConfig), ("ray", RayJobsConfig)):
+    for name, options in LAUNCHERS.items():
         ConfigStore.instance().store(group="hydra/launcher", name=name, node=options, provider="firstlight")
 
 
@@ -111,6 +126,28 @@ class SeveralJobs(Launcher):
         config = self.given[1]
         stops = config.sweep.stop_at_first_failure
         return run_in_workers(jobs, jobs_at_a_time(config), gpus_of(config), stops=stops)
+
+
+class StackedJobs(BasicLauncher):
+    """Launcher of jobs in this process, which trains the weights of similar jobs together."""
+
+    def __init__(self, **_: int) -> None:
+        """Keep nothing: `launch` reads the option from the configuration."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        from firstlight.sweeps.stacked import run_stacked
+        from firstlight.training.stack import Stack
+
+        context, config, task = self.hydra_context, self.config, self.task_function
+        assert context is not None and config is not None and task is not None
+
+        def run(number: int, **options: Any) -> JobReturn:
+            self.task_function = partial(task, **options)
+            (result,) = BasicLauncher.launch(self, [job_overrides[number]], initial_job_idx + number)
+            return result
+
+        configs = [context.config_loader.load_sweep_config(config, list(each)) for each in job_overrides]
+        return run_stacked(config, configs, run, Stack)
 
 
 class SlurmJobs(SeveralJobs):

@@ -66,7 +66,7 @@ def training_outputs(
 ) -> StepOutputs | None:
     """Return the outputs of a training step, or None if they have no `logits`; the first step then warns of that."""
     found = StepOutputs(callback, "training_step", outputs, batch)
-    if "logits" in found:
+    if "logits" in found or "predicted" in found:
         return found
     if batch_idx == 0 and trainer.current_epoch == 0:
         remedy = "let training_step return {'loss': loss, 'logits': logits}"
@@ -206,7 +206,7 @@ class TorchMetric(MetricCallback):
         found = training_outputs(self, trainer, outputs, batch, batch_idx)
         if found is None or not is_logging_step(trainer, batch_idx):
             return
-        metric = self.metric.clone().to(found["logits"].device)
+        metric = self.metric.clone().to(found["loss"].device)
         self.add(metric, found, batch)
         values = {f"train/{name}": number for name, number in self.named(metric.compute()).items()}
         log_training(trainer, pl_module, values)

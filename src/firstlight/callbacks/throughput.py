@@ -89,6 +89,12 @@ class Throughput(Callback):
             log_training(trainer, pl_module, rates)
             self._logged = (self.seconds, self.tokens, self.examples)
 
+    def count_elsewhere(self, tokens: int, examples: int, seconds: float, processor: float) -> None:
+        """Count the work of steps that another trainer ran. seconds, processor: the time here that does not count."""
+        self.tokens, self.examples = self.tokens + tokens, self.examples + examples
+        self._resumed_at += seconds
+        self._processor_start = (self._processor_start or 0.0) + processor
+
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("seconds", "tokens", "examples", "processor_seconds")}
 

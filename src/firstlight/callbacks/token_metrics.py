@@ -75,6 +75,8 @@ class Perplexity(MeanCallback, TokenMetric):
         True
     """
 
+    training_sum = "token_loss"
+
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         num_targets = outputs["num_targets"]
         if "token_losses" in outputs or "logits" in outputs:

@@ -89,6 +89,8 @@ class Accuracy(MeanCallback, ClassMetric):
         ['val/accuracy', 'val/loss', 'val/macro_f1']
     """
 
+    training_sum = "hits"
+
     def metric_of(self, class_names: list[str], *, are_ordered: bool) -> MetricCollection:
         return classification_metrics(len(class_names), are_ordered=are_ordered)
 

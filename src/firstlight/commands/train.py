@@ -216,21 +216,25 @@ def check_run(config: DictConfig, typed: Sequence[str]) -> None:
     refuse_folder(config, Path(config.hydra.run.dir))
 
 
-def train_run(config: DictConfig, started_at: float = STARTED_AT) -> float | None:
+def train_run(config: DictConfig, started_at: float = STARTED_AT, stack: Any = None) -> float | None:
     """Train a run whose configuration is checked. Return the optimized metric.
 
-    started_at: the time.perf_counter of its start; the start of a sweep does not count for its jobs.
+    started_at: the time.perf_counter of its start; the start of a sweep does not count for its jobs. stack: as in
+    `firstlight.training.fit.train`.
     """
     complete(config)
     if not needs_all_metrics(config):
         import firstlight.lit.light  # noqa: F401  (before Lightning)
     from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
 
-    return train(config, started_at)
+    return train(config, started_at, stack)
 
 
-def train_job(config: DictConfig) -> float | None:
-    """Train a job that the sweeper has checked, perhaps in another process. Return the optimized metric."""
+def train_job(config: DictConfig, stack: Any = None) -> float | None:
+    """Train a job that the sweeper has checked, perhaps in another process. Return the optimized metric.
+
+    stack: as in `firstlight.training.fit.train`.
+    """
     started_at = time.perf_counter()
     spelling.use(spelling.as_override)
     hydra_config = HydraConfig.get()
@@ -240,7 +244,7 @@ def train_job(config: DictConfig) -> float | None:
             return record["metrics"].get(config.optimized_metric)
         refuse_folder(config, folder)
         launchers.use_share(config, hydra_config)
-        return train_run(config, started_at)
+        return train_run(config, started_at, stack)
 
 
 def had_test(folder: RunFolder) -> bool:

@@ -63,22 +63,24 @@ class Rows(Dataset[RowBatch]):
 class EndlessBatches(Sampler[np.ndarray]):
     """Endless sampler of batches, in a new order in each pass. Batch number b depends only on the seed and on b.
 
-    Iteration begins with batch number `start`. Each of several processes takes its share of every batch. A subclass
-    defines the batches of a pass, or each batch.
+    Iteration begins with batch number `start`. Each process takes its share of every batch. A subclass defines them.
     """
 
     def __init__(self, batch_size: int, seed: int, *, rank: int = 0, world_size: int = 1) -> None:
         """batch_size: the size of the batch of one process; rank, world_size: the share of this process."""
         self.batch_size, self.seed = batch_size * world_size, seed
         self.rank, self.world_size = rank, world_size
-        self.start = 0
+        self.start, self.skipped = 0, 0  # skipped: the number of batches that the iteration leaves out next
         self._pass: tuple[int, list[np.ndarray]] = (-1, [])  # its number and its batches
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield as many batches as a pass has, from batch number `start`. They may extend into the next pass."""
-        begin, self.start = self.start, 0
-        for number in range(begin, begin + len(self)):
+        number, self.start = self.start, 0
+        end = number + len(self)
+        while (number := number + self.skipped) < end:
+            self.skipped = 0
             yield self.batch(number)[self.rank :: self.world_size]
+            number += 1
 
     def __len__(self) -> int:
         """Return the number of batches of one pass."""
@@ -238,7 +240,7 @@ class TableLoader:
         look_up: turns an index batch into a batch of tokens; None if the hooks of the data module do this.
         """
         self._loader = DataLoader(dataset, sampler=batches, batch_size=None)
-        self.batches, self.look_up = batches, look_up
+        self.dataset, self.batches, self.look_up = dataset, batches, look_up
 
     def __len__(self) -> int:
         """Return the number of batches, or of those of one pass if the sampler is endless."""

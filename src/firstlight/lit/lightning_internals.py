@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import lightning
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
@@ -41,6 +41,38 @@ def data_of_fit(trainer: Trainer) -> Any:
 def only_starts(trainer: Trainer) -> bool:
     """Return whether a trainer trains in processes that it forks or spawns, and not in this process."""
     return isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
+
+
+def next_batch(trainer: Trainer) -> tuple[int, int]:
+    """Return the number of the next training batch in its epoch and in the complete training, counted from 0."""
+    progress = trainer.fit_loop.epoch_loop.batch_progress
+    return progress.current.ready, progress.total.ready
+
+
+def pass_over_steps(trainer: Trainer, idle_steps: Callable[[], int]) -> None:
+    """Let a training pass over steps without a call of anything, as if it had run them.
+
+    The training must have one optimizer with a schedule of each step, a `ResumableLoader` and no accumulation.
+
+    idle_steps: is called before each step, and returns the number of steps to pass over.
+    """
+    loop, loader = trainer.fit_loop.epoch_loop, cast("Any", trainer.train_dataloader)
+    advance, counts = loop.advance, loop.automatic_optimization.optim_progress.optimizer
+
+    def pass_over_and_advance(fetcher: Any) -> None:
+        if number := idle_steps():
+            for progress in (loop.batch_progress, loop.scheduler_progress, counts.step, counts.zero_grad):
+                progress.increment_by(number)
+            loop._batches_that_stepped += number
+            fetcher.fetched += number
+            loader.batches.skipped += number
+            (schedule,) = (each.scheduler for each in trainer.lr_scheduler_configs)
+            schedule.last_epoch += number - 1
+            schedule._step_count += number - 1
+            schedule.step()
+        advance(fetcher)
+
+    loop.advance = pass_over_and_advance  # type: ignore[method-assign, assignment]
 
 
 def at_the_death_of_a_rank(act: Callable[[], None]) -> None:

@@ -40,7 +40,12 @@ class MeanCallback(Callback):
     """Base class of callbacks that log a mean over the steps since the last log.
 
     The state of the mean is in checkpoints, so that curves continue exactly.
+
+    training_sum: what a stack of networks sums for the callback: loss, token_loss, or hits, the number of correct
+    texts.
     """
+
+    training_sum = "loss"
 
     def __init__(self) -> None:
         self.total: Tensor | float = 0.0

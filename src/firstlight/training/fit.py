@@ -42,15 +42,17 @@ from firstlight.training import terminal
 from firstlight.training.build import Parts, build
 from firstlight.training.initialize import initialize_from
 from firstlight.training.newest_checkpoint import Found, newest_checkpoint
+from firstlight.training.replay import Replay
+from firstlight.training.stack import Stack
 
 log = logging.getLogger(__name__)
 FLOPS_OF_A_TEXT: dict[str, int] = {}  # by the options of the network, which the jobs of a sweep often share
 
 
-def train(config: DictConfig, started_at: float) -> float | None:
+def train(config: DictConfig, started_at: float, stack: tuple[Stack, int] | None = None) -> float | None:
     """Train, validate and test as the config says, and return the optimized metric of the best checkpoint.
 
-    started_at: The time.perf_counter of the run's start.
+    started_at: The time.perf_counter of the run's start. stack: That of the job and its place there.
     """
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
@@ -70,6 +72,8 @@ def train(config: DictConfig, started_at: float) -> float | None:
                     folder.write(record)
                 with terminal.preparing(), explained():
                     parts, start = prepare(config, folder, is_resumed=is_resumed)
+                if stack is not None and start is None:
+                    parts.trainer.callbacks.insert(0, Replay(*stack, parts))  # type: ignore[attr-defined]
                 is_prepared = True
                 is_resumed = False  # all checks have passed: from here on, the folder records this run
                 folder.remove_leftovers()
@@ -157,6 +161,8 @@ def _train(
         problem = f"trainer.val_check_interval={config.trainer.val_check_interval} is more than an epoch has batches"
         raise UserError(f"{problem}; set trainer.check_val_every_n_epoch=null") from error
     finally:
+        if replay := callback_of(parts.trainer, Replay):
+            record["stacked"], fit_started_at = replay.models, fit_started_at + replay.excess
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
