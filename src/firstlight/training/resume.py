@@ -100,7 +100,7 @@ def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
     Raises UserError if there is none. A finished run is trained further only if the user names its folder.
     """
     if not wish.startswith(LATEST):
-        return find_run(wish, log_dir, _is_any)
+        return find_run(wish, log_dir, lambda _: True)  # a run without a checkpoint starts again from its first step
     task = value_of("task", typed)
     searched = f"{wish}:{task}" if wish == LATEST and task else wish
     return find_run(searched, log_dir, _is_unfinished, "unfinished run")
@@ -133,10 +133,6 @@ def _log_dir(typed: list[str]) -> Path:
     """Return paths.log_dir of a command line. Its other keys are ignored, since they may fit only the resumed run."""
     of_paths = [argument for argument in typed if key_of(argument).partition(".")[0] in ("paths", "local")]
     return Path(compose(of_paths).paths.log_dir)
-
-
-def _is_any(_: RunFolder) -> bool:
-    return True  # a run without a checkpoint starts again from its first step
 
 
 def _is_unfinished(folder: RunFolder) -> bool:
