@@ -109,6 +109,12 @@ def test_launchers_are_compared_with_a_single_process(benchmark: Benchmark) -> N
     assert names(printed) == ["one process", "basic", "joblib"]
 
 
+@pytest.mark.slow  # minutes of whole processes
+def test_a_sweep_is_compared_with_its_fits_and_one_start(benchmark: Benchmark) -> None:
+    printed = benchmark("sweep", "--jobs", "2", "--steps", "1", "--source", "sample", "--launchers", "basic")
+    assert names(printed) == ["basic"]
+
+
 def test_the_aims_take_their_figures_from_the_tables_of_the_scripts_and_keep_the_others(tmp_path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("Before\n<!-- begin of the aims -->\n<!-- end of the aims -->\nAfter\n")

@@ -103,10 +103,8 @@ class Judged:
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return the precision, recall and F1 of each class for rows with a target. A share of no rows is 0."""
-        from sklearn.metrics import precision_recall_fscore_support
-
-        places = range(self.data.num_classes)
-        *scores, texts = precision_recall_fscore_support(self.targets, self.predicted, labels=places, zero_division=0)
+        hits, texts, predicted = self.counts.diagonal(), self.counts.sum(axis=1), self.counts.sum(axis=0)
+        scores = (hits / predicted.clip(min=1), hits / texts.clip(min=1), 2 * hits / (texts + predicted).clip(min=1))
         of_classes = zip(self.data.class_names, texts.tolist(), *(each.tolist() for each in scores), strict=True)
         return [dict(zip(("class", "texts", "precision", "recall", "f1"), each, strict=True)) for each in of_classes]
 
@@ -115,10 +113,10 @@ class Judged:
 
         The list is empty without `data.group_column`.
         """
-        from scipy.stats import binomtest
-
         names, hits = np.array(self.data.groups(self.rows)), self.predicted == self.targets
         found = []
+        if names.size:
+            from scipy.stats import binomtest  # which takes as long as an import of torch
         for group in np.unique(names).tolist():
             own = hits[names == group].tolist()
             low, high = binomtest(sum(own), len(own)).proportion_ci(method="wilson")
@@ -175,9 +173,10 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
     def write(folder: Path) -> None:
         rows = prediction_rows(judged)
         write_rows(folder / "predictions.csv", rows)
+        row_of = dict(zip(judged.rows.tolist(), rows, strict=True))
         with row_writer(folder / "mistakes.csv", list(rows[0])) as write_row:
-            for row in prediction_rows(used.mistakes()):
-                write_row(row)
+            for number in used.mistakes().rows.tolist():
+                write_row(row_of[number])
         used.write_predictions(folder / "predictions.npz")
         used.write_confusion_matrix(folder / "confusion_matrix")
         if tuple(data.encoded.label_names) == STARS:
