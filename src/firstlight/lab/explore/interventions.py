@@ -118,12 +118,13 @@ def _reading(subject: Subject) -> Reading:
 
 
 @torch.no_grad()
-def _answer(reading: Reading) -> tuple[int, str]:
-    """Return the most probable answer of the network, and its name with the place."""
+def _answer(subject: Subject) -> tuple[Reading, int, str]:
+    """Return the text of the figures, the most probable answer of the network, and its name with the place."""
+    reading = _reading(subject)
     answer = int(reading.logits(reading.run.network(*reading.inputs))[0].argmax())
     place = reading.columns[reading.place] if reading.columns else ""
     where = f" {'for' if place == MASK else 'after'} “{place}”" if place else ""
-    return answer, f"“{reading.name(answer)}”{where}"
+    return reading, answer, f"“{reading.name(answer)}”{where}"
 
 
 def logit_lens(subject: Subject) -> Drawn:
@@ -146,8 +147,7 @@ def logit_lens(subject: Subject) -> Drawn:
 
 def occlusion(subject: Subject) -> Drawn:
     """Return the figure of the change of the answer if one token is replaced."""
-    reading = _reading(subject)
-    answer, name = _answer(reading)
+    reading, answer, name = _answer(subject)
     unknown = getattr(reading.run.tokenizer, "unknown_id", UNKNOWN_ID)
     filler = 0 if unknown is None else unknown
     falls = interventions.occlusion(
@@ -160,8 +160,7 @@ def occlusion(subject: Subject) -> Drawn:
 
 def logit_attribution(subject: Subject) -> Drawn:
     """Return the figure of the contributions of heads and feed-forward layers to the logit of the answer."""
-    reading = _reading(subject)
-    answer, name = _answer(reading)
+    reading, answer, name = _answer(subject)
 
     def score(output: Tensor) -> Tensor:
         logits = reading.logits(output)[0]
@@ -202,8 +201,7 @@ def ablation(subject: Subject) -> Drawn:
 
 def patching(subject: Subject) -> Drawn:
     """Return the figure of the vectors that carry the answer from one text to another."""
-    reading = _reading(subject)
-    answer, name = _answer(reading)
+    reading, answer, name = _answer(subject)
     notes = list(reading.notes)
     ids = reading.inputs[0]
     if subject.against is None:

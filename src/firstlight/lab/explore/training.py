@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from firstlight.figures import Curve, plot_curves, style
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.registry import KINDS
-from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
 from firstlight.lit.losses import expected_loss
 
@@ -22,10 +21,18 @@ STAGES = {"train": ("training", style.ORANGE), "val": ("validation", style.BLUE)
 
 
 def curves(subject: Subject) -> Drawn:
-    """Return the figure of the loss and the optimized metric of a run."""
+    """Return the figure of the loss, and of the optimized metric or the first available one of SECOND."""
     run = subject.run
-    history = history_of(run)
-    panels = _panels(history, str(subject.config.get("optimized_metric", "")))
+    history = run.history
+    if not any(name.startswith(("train/", "val/")) for name in history):
+        raise NothingToDrawError(f"{run.folder.history_file.name} is missing or contains no metrics")
+    there = {name.partition("/")[2] for name in history if name.startswith("val/")}
+    optimized = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
+    second = [name for name in (optimized, *SECOND) if name in there and name != "loss"]
+    panels: dict[str, list[Curve]] = {}
+    for metric in ["loss", *second[:1]]:
+        if found := [curve for stage in STAGES if (curve := curve_of(history, stage, metric)) is not None]:
+            panels[UNITS.get(metric, metric.replace("_", " "))] = found
     if not panels:
         raise NothingToDrawError(f"{run.folder.history_file.name} contains no loss")
     references = {}
@@ -36,25 +43,6 @@ def curves(subject: Subject) -> Drawn:
         note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training", references=references), [note])
     return Drawn(plot_curves(panels, references=references))
-
-
-def history_of(run: Run) -> "DataFrame":
-    """Return the history of a run. Raises NothingToDrawError if there are no metrics."""
-    history = run.history
-    if not any(name.startswith(("train/", "val/")) for name in history):
-        raise NothingToDrawError(f"{run.folder.history_file.name} is missing or contains no metrics")
-    return history
-
-
-def _panels(history: "DataFrame", optimized: str) -> dict[str, list[Curve]]:
-    """Return the curves of the loss, and of the optimized metric or the first available one of SECOND, by unit."""
-    there = {name.partition("/")[2] for name in history if name.startswith("val/")}
-    second = [name for name in (optimized.rpartition("/")[2], *SECOND) if name in there and name != "loss"]
-    panels = {}
-    for metric in ["loss", *second[:1]]:
-        if found := [curve for stage in STAGES if (curve := curve_of(history, stage, metric)) is not None]:
-            panels[UNITS.get(metric, metric.replace("_", " "))] = found
-    return panels
 
 
 def curve_of(history: "DataFrame", stage: str, metric: str) -> Curve | None:

@@ -225,20 +225,14 @@ def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdic
     elif found.over_texts is not None and found.over_texts.p * factor >= LEVEL:
         why = "more seeds will not help: the validation split is too small"
     else:
-        more, why = _more_seeds(found, factor)
+        from firstlight.lab.reports.significance import seeds_to_decide  # imports NumPy
+
+        assert found.deviation is not None, "there is a test over seeds"
+        why = "no number of seeds would show a difference"
+        if (needed := seeds_to_decide(found.value, found.deviation, LEVEL / factor)) is not None:
+            more = max(1, -(-(needed - found.seeds) // found.cells))
+            why = f"about {more:,} more seed{'' if more == 1 else 's'} would decide"
     return Verdict("undecided", found.value, half_width, p, more, why)
-
-
-def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
-    """Return about how many more seeds would decide, and the words for it. factor: that of the correction."""
-    from firstlight.lab.reports.significance import seeds_to_decide
-
-    assert found.deviation is not None, "there is a test over seeds"
-    needed = seeds_to_decide(found.value, found.deviation, LEVEL / factor)
-    if needed is None:
-        return None, "no number of seeds would show a difference"
-    more = max(1, -(-(needed - found.seeds) // found.cells))
-    return more, f"about {more:,} more seed{'' if more == 1 else 's'} would decide"
 
 
 def difference_text(value: float, half_width: float | None, metric: str) -> str:
