@@ -116,8 +116,12 @@ def show(options: RunsOptions) -> None:
         found = iter(in_order(known, options.sort))
     runs = list(islice(found, None if options.all else MOST))
     if not runs:
-        refuse_task(options, folders)
-        refuse_unknown("--where", [each.key for each in wanted], list(all_listed(folders)))
+        every = list(all_listed(folders))
+        tasks = {str(each.run.task) for each in every if each.run.task is not None}
+        if options.task is not None and options.task not in tasks:
+            there_are = f"there are runs of {', '.join(sorted(tasks))}" if tasks else "no run can be read"
+            raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")
+        refuse_unknown("--where", [each.key for each in wanted], every)
     if options.json:
         write_json([plain(each, options.columns) for each in runs])
     elif not runs:
@@ -224,11 +228,3 @@ def all_listed(folders: Sequence[tuple[float, Path]]) -> Iterator[Listed]:
         run = replace(run, status=place.status(run.status))
         if is_there or run.status == "pending":
             yield Listed(run, path, when, str(place) or (run.host if run.host and run.host != gethostname() else ""))
-
-
-def refuse_task(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> None:
-    """Raise UserError if no run belongs to the task of the options."""
-    tasks = {each.run.task for each in all_listed(folders)} - {None}
-    if options.task is not None and options.task not in tasks:
-        there_are = f"there are runs of {', '.join(sorted(map(str, tasks)))}" if tasks else "no run can be read"
-        raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")

@@ -19,7 +19,6 @@ UNPICKLES = "CmaEsSampler"
 UNREADABLE = (  # what Optuna raises for a damaged file, besides its own errors
     *(ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
 )
-BASES = {"sampler": "BaseSampler", "pruner": "BasePruner"}
 
 
 def trial_folder(number: int) -> str:
@@ -86,7 +85,7 @@ def made(part: str, node: Any, **changes: Any) -> Any:
         cls = resolve_name(target)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; {remedy}") from error
-    if not (isinstance(cls, type) and issubclass(cls, getattr(module, BASES[part]))):
+    if not (isinstance(cls, type) and issubclass(cls, getattr(module, f"Base{part.capitalize()}"))):
         raise UserError(f"{key}._target_={target} is not a {part} of Optuna; {remedy}")
     if cls is getattr(module, UNPICKLES, None):
         problem = f"{key}._target_={target} unpickles values of {STUDY_FILE}, which could run code from that file"
