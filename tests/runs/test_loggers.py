@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from firstlight.runs.history import HistoryLogger
 from wandb_files import OF_EVERY_TASK, Run
 
 NO_METRICS = {"step", "epoch", "seconds", "told"}
@@ -126,6 +128,25 @@ def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(logge
         assert config["data_source"] == "local"
         assert config["context_length"] == config["model"]["context_length"] == 61
         assert config["sweep"]["name"] == run.folder.parent.name
+
+
+@pytest.mark.parametrize("new", [CSVLogger, TensorBoardLogger])
+def test_a_resumed_run_has_each_step_once(new: Callable[..., Any], tmp_path: Path) -> None:
+    for first, last in ((0, 6), (4, 8)):  # the first part wrote two steps after its last checkpoint
+        logger, history = new(tmp_path, name=new.__name__, version=""), HistoryLogger(tmp_path / "history.jsonl")
+        history.start(first, [logger])
+        for step in range(first, last):
+            for each in (history, logger):
+                each.log_metrics({"loss": step / first if first else step}, step)
+        logger.finalize("success")
+    steps = {
+        CSVLogger: lambda folder: [int(row["step"]) for row in csv.DictReader((folder / "metrics.csv").open())],
+        TensorBoardLogger: lambda folder: [
+            each.step for each in EventAccumulator(str(folder)).Reload().Scalars("loss")
+        ],
+    }
+    assert steps[new](tmp_path / new.__name__) == list(range(8))
+    assert [line["step"] for line in json_lines(tmp_path / "history.jsonl")] == list(range(8))
 
 
 # --- figures and tables ---

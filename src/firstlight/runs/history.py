@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch.loggers import CSVLogger, Logger
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from firstlight.files.atomic import write_atomically
@@ -32,7 +32,8 @@ class HistoryLogger(Logger):
     def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
         """Remove the lines of first_step and later, which a resumed run writes again. Return its seconds so far.
 
-        others: the other loggers of the run. Those of CSV and W&B receive the lines before first_step that they miss.
+        others: the other loggers of the run. Those of CSV and W&B receive the lines before first_step that they miss,
+        and TensorBoard hides what it has of first_step and later.
         """
         kept = [line for line in read_history(self.path) if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
@@ -46,6 +47,9 @@ class HistoryLogger(Logger):
                 logger.save()
             elif isinstance(logger, ResumableWandbLogger):
                 logger.go_on(map(_metrics_of, kept))
+            elif isinstance(logger, TensorBoardLogger) and first_step:
+                logger.experiment.close()
+                logger.experiment.purge_step = first_step  # a mark at the start of its next file
         if first_step:
             log.info("Resumed at step %d", first_step)
         return self._seconds_before
