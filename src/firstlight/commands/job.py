@@ -3,10 +3,10 @@
 The file is JSON, because a pickle would run code when it is read.
 """
 
-from firstlight.sweeps.early_signals import RECEIVED, TIME_IS_UP, keep, stop_when_time_is_up
+from firstlight.sweeps import RECEIVED, TIME_IS_UP, keep_signals, stop_when_time_is_up
 
 if __name__ == "__main__":
-    keep()  # before the other imports
+    keep_signals()  # before the other imports
 
 # isort: split
 import json
