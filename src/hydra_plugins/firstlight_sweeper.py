@@ -21,7 +21,8 @@ class ResumingSweeperConfig:
 
     params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler,
     pruner: Optuna's, by `_target_`, or by the groups hydra/sweeper/sampler and hydra/sweeper/pruner; seeds: of each
-    trial, whose result is the mean over them.
+    trial, whose result is the mean over them; objectives: in place of optimized_metric, several, such as
+    [val/loss,parameters]; direction: minimize or maximize for each objective, null: by its name.
     """
 
     defaults: list[Any] = field(default_factory=lambda: ["_self_", {"sampler": None}, {"pruner": None}])
@@ -32,6 +33,8 @@ class ResumingSweeperConfig:
     seeds: int = 1
     sampler: Any = field(default_factory=lambda: {"_target_": None})
     pruner: Any = field(default_factory=lambda: {"_target_": None})
+    objectives: list[str] = field(default_factory=list)
+    direction: Any = None
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="resuming", node=ResumingSweeperConfig, provider="firstlight")

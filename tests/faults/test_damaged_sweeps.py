@@ -74,6 +74,7 @@ def test_a_damaged_study_is_read_or_refused(trials: Trials, tmp_path: Path) -> N
         folder=tmp_path,
         goals={"val/loss": "minimize"},
         seeds=[1],
+        folds=[],
         distributions={"optimizer.lr": optuna.distributions.FloatDistribution(0.001, 0.1)},
     )
 

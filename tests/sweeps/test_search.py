@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 from importlib.util import find_spec
@@ -13,14 +14,16 @@ import numpy as np
 import optuna
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages.journal._storage import JournalOperation
 
+from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.lab.reports import importance
 from firstlight.lab.reports.importance import importances
 from firstlight.runs.predictions import read_predictions
-from firstlight.runs.trials import readable, storage_of
+from firstlight.runs.trials import objectives_of, readable, storage_of
 from firstlight.sweeps import search
 from firstlight.sweeps.study import Study, distribution
 from tests_support import Done, Scripts, records, wait_until
@@ -212,8 +215,8 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
 
 def test_a_study_whose_lines_are_repeated_is_refused(tmp_path: Path) -> None:
     distributions = {"optimizer.lr": FloatDistribution(0.001, 0.1)}
-    facts = {"metric": "val/loss", "direction": "minimize", "distributions": distributions}
-    space: Any = SimpleNamespace(folder=tmp_path, seeds=[1], folds=[], **facts)
+    goals = {"val/loss": "minimize"}
+    space: Any = SimpleNamespace(folder=tmp_path, goals=goals, distributions=distributions, seeds=[1], folds=[])
 
     def opened() -> Study:
         return Study(space, lambda number: optuna.samplers.RandomSampler(seed=number), None)
@@ -409,3 +412,43 @@ def test_a_trial_that_is_pruned_at_its_first_seed_is_neither_failed_nor_ranked_a
     assert not (folder_of(scripts) / "best.json").exists()
     scripts.succeed("train", *quick)
     assert records(folder_of(scripts)) == found
+
+
+@pytest.mark.slow  # 2.5 s; tests below the command line
+def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=2"]
+    quick += ["trainer.max_steps=2", "model.num_layers=1,2", "optimizer.lr=0.01", "dropout=0"]
+    quick += ["hydra/sweeper/sampler=random", "hydra.sweeper.sampler.seed=2"]  # one layer, then two
+    several = ["hydra.sweeper.objectives=[parameters,val/loss]", "hydra.sweeper.direction=[maximize,minimize]"]
+    done = scripts.succeed("train", *quick, *several)
+    found = records(folder_of(scripts))
+    values = {name: (each["parameters"], each["metrics"]["val/loss"]) for name, each in found.items()}
+    assert values["trial-0001"][0] > values["trial-0000"][0]
+    is_beaten = values["trial-0001"][1] <= values["trial-0000"][1]
+    front = ["trial-0001"] if is_beaten else ["trial-0001", "trial-0000"]
+    best = json.loads((folder_of(scripts) / "best.json").read_text())
+    assert best["objectives"] == {"parameters": "maximize", "val/loss": "minimize"}
+    assert [Path(trial["run"]).name for trial in best["front"]] == front
+    assert [tuple(trial["objectives"].values()) for trial in best["front"]] == [values[name] for name in front]
+    assert f"The Pareto front of parameters and val/loss: {len(front)} of 2 trials" in said(done)
+
+    again = scripts.refuse("train", *quick, several[0], "hydra.sweeper.n_trials=3")
+    assert "study.journal is a search with hydra.sweeper.direction=[maximize,minimize], and this" in again
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
+        (["objectives=[val/loss,size]"], "objectives=size is not measured in validation, by which runs are compared"),
+        (["objectives=[val/loss,flops]", "direction=[minimize]"], "must be minimize or maximize for each of 2 "),
+        (["objectives=[val/loss,flops]", "direction=[min,min]"], "direction=[min,min] must be minimize or maximize"),
+        (["direction=minimize"], "requires hydra.sweeper.objectives; for one metric, set optimized_mode=min"),
+    ],
+)
+def test_objectives_that_cannot_be_searched_are_one_line(typed: list[str], message: str) -> None:
+    node = OmegaConf.create(dict.fromkeys(("objectives", "direction")))
+    node.merge_with_dotlist(typed)
+    config = SimpleNamespace(callbacks={}, module={"_target_": "mine.Module"})
+    with pytest.raises(UserError, match=re.escape(message)):
+        check_objectives(config, objectives_of(node))

@@ -16,6 +16,8 @@ from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.errors import UserError
 from firstlight.runs.predictions import Predictions, UnreadablePredictions, read_predictions, write_predictions
 from firstlight.runs.trials import (
+    MAXIMIZE,
+    MINIMIZE,
     STUDY_FILE,
     STUDY_NAME,
     is_chosen,
@@ -170,7 +172,7 @@ def is_worse(values: Any, best: Any, pruner: Any, *, falls: bool) -> bool:
     """Return whether WilcoxonPruner finds the values of a trial worse than those of the best one, both (texts,)."""
     import optuna
 
-    study = optuna.create_study(direction="minimize" if falls else "maximize")
+    study = optuna.create_study(direction=MINIMIZE if falls else MAXIMIZE)
     known, new = (
         optuna.trial.create_trial(value=float(each.mean()), intermediate_values=dict(enumerate(each.tolist())))
         for each in (best, values)

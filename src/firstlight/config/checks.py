@@ -1,5 +1,6 @@
 """Checks of a composed configuration, by section. Imports torch only to look for a GPU that is named."""
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.named import find_run, find_runs, has_checkpoint, is_export
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
+from firstlight.runs.trials import MEASURES
 from firstlight.text.options import TokenizerKind, VectorsKind
 
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
@@ -206,13 +208,25 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     return sorted(f"val/{name}" for name in names)
 
 
+def check_objectives(config: DictConfig, objectives: Iterable[str]) -> None:
+    """Raise UserError for an objective of a search that no run has."""
+    for name in objectives:
+        if name not in MEASURES:
+            _check_measured(config, "hydra.sweeper.objectives", name, MEASURES)
+
+
 def check_metric(config: DictConfig) -> None:
     """Raise UserError if validation does not measure optimized_metric."""
-    name, known = config.optimized_metric, known_metrics(config)
+    _check_measured(config, "optimized_metric", config.optimized_metric)
+
+
+def _check_measured(config: DictConfig, key: str, name: str, others: Iterable[str] = ()) -> None:
+    """Raise UserError for a metric that validation does not measure. others: further values that the key may have."""
+    known = known_metrics(config)
     if name not in (known or ()) and not (known is None and name.startswith("val/")):
-        there_are = known or ["any metric of validation, such as val/loss"]
-        guess = f"did you mean optimized_metric={meant}? There" if (meant := nearest(name, there_are)) else "there"
-        problem = f"optimized_metric={name} is not measured in validation, by which runs are compared"
+        there_are = [*others, *(known or ["any metric of validation, such as val/loss"])]
+        guess = f"did you mean {key}={meant}? There" if (meant := nearest(name, there_are)) else "there"
+        problem = f"{key}={name} is not measured in validation, by which runs are compared"
         raise UserError(f"{problem}; {guess} are {', '.join(there_are)}")
 
 

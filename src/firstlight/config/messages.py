@@ -37,7 +37,7 @@ LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
 MOST_LISTED = 16  # choices in a message that has a guess
 KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
-    *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "seeds")),
+    *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
     *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
 )
 

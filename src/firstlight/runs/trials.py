@@ -1,7 +1,7 @@
-"""What a search and its trials share: names, and Optuna's parts. Imports nothing heavy."""
+"""What a search and its trials share: objectives, and Optuna's parts. Imports nothing heavy."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
@@ -9,9 +9,20 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from firstlight.errors import UserError, reason
+from omegaconf import ListConfig
 
+from firstlight.errors import UserError, reason
+from firstlight.runs.folder import lower_is_better
+
+MEASURES = {  # numbers in every record, besides the metrics, and whether lower values are better
+    "parameters": True,
+    "flops": True,
+    "fit_seconds": True,
+    "tokens_per_second": False,
+}
+OBJECTIVES, DIRECTION = "hydra.sweeper.objectives", "hydra.sweeper.direction"
 PRUNER = "hydra.sweeper.pruner._target_"
+MINIMIZE, MAXIMIZE = "minimize", "maximize"
 STUDY_FILE = "study.journal"  # in the folder of the sweep
 STUDY_NAME = "search"
 BEGIN_OF_LINE = b'{"op_code":'
@@ -19,6 +30,42 @@ UNPICKLES = "CmaEsSampler"
 UNREADABLE = (  # what Optuna raises for a damaged file, besides its own errors
     *(ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
 )
+
+
+def objectives_of(sweeper: Any) -> dict[str, str]:
+    """Return the objectives that a search names, with `minimize` or `maximize`; {} for a search for optimized_metric.
+
+    sweeper: the node `hydra.sweeper`, of any sweeper. Raises UserError for objectives without a direction or repeated.
+    """
+    given, directions = (_listed(sweeper.get(key)) for key in ("objectives", "direction"))
+    if not given:
+        if directions:
+            raise UserError(f"{DIRECTION} requires {OBJECTIVES}; for one metric, set optimized_mode=min or max")
+        return {}
+    if len(set(given)) < max(2, len(given)):
+        shown = f"{OBJECTIVES}=[{','.join(given)}]"
+        raise UserError(f"{shown}: name several different objectives; for one metric, set optimized_metric={given[0]}")
+    directions = directions or [MINIMIZE if MEASURES.get(name, lower_is_better(name)) else MAXIMIZE for name in given]
+    if len(directions) != len(given) or not {*directions} <= {MINIMIZE, MAXIMIZE}:
+        raise UserError(
+            f"{DIRECTION}=[{','.join(directions)}] must be {MINIMIZE} or {MAXIMIZE} for each of {len(given)} "
+            f"objectives, such as [{','.join([MINIMIZE] * len(given))}]"
+        )
+    return dict(zip(given, directions, strict=True))
+
+
+def _listed(node: Any) -> list[str]:
+    """Return a list of the configuration; a single value as a list of one."""
+    if node is None:
+        return []
+    return [str(each) for each in node] if isinstance(node, ListConfig | list) else [str(node)]
+
+
+def value_in(record: Mapping[str, Any], name: str) -> float | None:
+    """Return the value of an objective in a run's record; None if it is unknown."""
+    where: Any = (record.get("seconds") or {}) if name == "fit_seconds" else record
+    found = where.get("fit" if name == "fit_seconds" else name) if name in MEASURES else record["metrics"].get(name)
+    return None if found is None else float(found)
 
 
 def trial_folder(number: int) -> str:

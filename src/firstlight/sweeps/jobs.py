@@ -290,6 +290,7 @@ def refuse_search_options(config: DictConfig) -> None:
     """Raise UserError for an option that only a search has, in a single run or a grid."""
     sweeper = config.hydra.sweeper
     wrong = [part for part in ("sampler", "pruner") if is_chosen(sweeper.get(part))]
+    wrong += [key for key in ("objectives", "direction") if sweeper.get(key)]
     wrong += ["seeds"] if sweeper.get("seeds", 1) != 1 else []
     if wrong and sweeper.get("n_trials") is None:
         raise UserError(f"hydra.sweeper.{wrong[0]} requires a search; add hparams_search=optuna")

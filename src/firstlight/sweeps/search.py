@@ -10,11 +10,12 @@ from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
-from firstlight.runs.trials import STUDY_FILE, made, trial_folder
+from firstlight.runs.trials import OBJECTIVES, STUDY_FILE, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
 from firstlight.sweeps.launchers import check_launcher, is_one_by_one, jobs_at_a_time, plan_of
 from firstlight.sweeps.progress import Progress
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     make_sampler = partial(sampler_of, config.hydra.sweeper.sampler)
     make_sampler(0)  # a mistake is reported now
     pruner = made("pruner", config.hydra.sweeper.pruner)
+    if pruner is not None and len(space.goals) > 1:
+        raise UserError(
+            f"hydra/sweeper/pruner={type(pruner).__name__}: Optuna prunes searches with one objective, and "
+            f"{OBJECTIVES}=[{','.join(space.goals)}] names several; leave one of them out"
+        )
     checked([space.lowest], sources)
     if config.dry_run:
         space.show(n_trials)
@@ -89,6 +95,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
                 break
     study.write_best(jobs)
     progress.show_results()
+    if len(space.goals) > 1 and not config.quiet:
+        say(f"The Pareto front of {' and '.join(space.goals)}: {len(study.best())} of {len(study.trials())} trials")
     runner.complain(
         progress.total, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values"
     )

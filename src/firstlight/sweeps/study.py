@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.runs import trials
@@ -30,8 +31,8 @@ FOLD = "data.fold"  # of several, a trial has the mean
 class Space:
     """The values that are searched, and those that all trials share.
 
-    distributions: Optuna's, by the key; metric: the optimized one; direction: minimize or maximize; repeats: the
-    overrides of each job of a trial, whose result is their mean: of its folds and of its seeds.
+    distributions: Optuna's, by the key; goals: `minimize` or `maximize` by the name of the objective, one or several;
+    repeats: the overrides of each job of a trial, whose result is their mean: of its folds and of its seeds.
     """
 
     def __init__(self, composer: Composer) -> None:
@@ -54,10 +55,15 @@ class Space:
         if number < 1 or (number > 1 and SEED in self.distributions):
             raise UserError(f"hydra.sweeper.seeds={number} must be 1 or more, and requires a single seed=; change one")
         self.seeds = range(first, first + number)
+        objectives = trials.objectives_of(composer.config.hydra.sweeper)
+        check_objectives(self.lowest.config, objectives)
+        metric = str(self.lowest.config.optimized_metric)
         of_seeds = [f"{SEED}={each}" for each in self.seeds] if number > 1 else []
         self.repeats = [*product(*filter(None, (self.folds, of_seeds)))]
-        self.metric = self.lowest.metric
-        self.direction = "minimize" if self.lowest.is_minimized else "maximize"
+        if objectives and len(self.repeats) > 1:
+            which = FOLD if self.folds else f"hydra.sweeper.seeds={number}"
+            raise UserError(f"{which} requires a single objective; remove {trials.OBJECTIVES}")
+        self.goals = objectives or {metric: trials.MINIMIZE if self.lowest.is_minimized else trials.MAXIMIZE}
 
     def folders(self, number: int) -> list[str]:
         """Return the names of the folders of a trial, one for each fold and seed."""
@@ -79,7 +85,7 @@ class Space:
 
     def show(self, n_trials: int) -> None:
         """Print what dry_run=true shows of a search."""
-        say(f"{n_trials} trials in {self.folder}, for the best {self.metric}; dry_run=true runs none")
+        say(f"{n_trials} trials in {self.folder}, for the best {' and '.join(self.goals)}; dry_run=true runs none")
         for key, each in self.distributions.items():
             say(f"  {key}: {each}")
 
@@ -133,7 +139,7 @@ class Study:
             self.study = optuna.create_study(
                 storage=trials.storage_of(self.path),
                 study_name=trials.STUDY_NAME,
-                direction=space.direction,
+                directions=[*space.goals.values()],
                 pruner=pruner or optuna.pruners.NopPruner(),
                 load_if_exists=True,
             )
@@ -148,7 +154,7 @@ class Study:
             self.study.set_user_attr("search", now)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                self.study.set_metric_names([space.metric])  # for optuna-dashboard
+                self.study.set_metric_names([*space.goals])  # for optuna-dashboard
         for key in (*then, *now):
             if then.get(key) != now.get(key):
                 first, second = (f"{key}={each[key]}" if key in each else f"no {key}" for each in (then, now))
@@ -196,34 +202,46 @@ class Study:
     def tell(self, number: int, jobs: Sequence[Job]) -> None:
         """Store the mean of a trial's jobs as its result, and the result of each. jobs: none if it could not run."""
         finished = [job for job in jobs if job.status == "finished"]
-        values = [job.record()["metrics"].get(self.space.metric) for job in finished]
+        found = [[trials.value_in(job.record(), name) for name in self.space.goals] for job in finished]
         if any(job.status == "pruned" for job in jobs):  # its value is that of its last validation, which it has stored
             self.study.tell(number, state=TrialState.PRUNED)
-        elif len(values) < len(self.space.repeats) or None in values:
+        elif len(found) < len(self.space.repeats) or any(None in values for values in found):
             self.study.tell(number, state=TrialState.FAIL)
         else:
-            for repeat, value in zip(self.space.repeats, values, strict=True) if len(jobs) > 1 else ():
+            for repeat, values in zip(self.space.repeats, found, strict=True) if len(jobs) > 1 else ():
                 trial = optuna.Trial(self.study, self.trials()[number]._trial_id)
-                trial.set_user_attr(" ".join(repeat), value)
-            self.study.tell(number, fmean(values))
+                trial.set_user_attr(" ".join(repeat), values[0])
+            self.study.tell(number, [fmean(values) for values in zip(*found, strict=True)])
+
+    def best(self) -> list[FrozenTrial]:
+        """Return the best trials, those on the Pareto front of several objectives, by the first objective."""
+        is_falling = next(iter(self.space.goals.values())) == trials.MINIMIZE
+        return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
 
     def write_best(self, jobs: Mapping[int, Sequence[Job]]) -> None:
-        """Write the best trial as JSON."""
-        if not self.trials(TrialState.COMPLETE):
+        """Write the best trial as JSON, or those on the Pareto front of several objectives."""
+        best, names = self.best(), [*self.space.goals]
+        if not best:
             return
-        best, metric = self.study.best_trial, self.space.metric
-        runs = jobs[best.number]
-        content = {"metric": metric, "value": best.value, "values": best.params, "run": str(runs[0].folder.path)}
-        if len(runs) > 1:
-            content["seeds"] = {job.folder.path.name: job.record()["metrics"][metric] for job in runs}
+        runs = [{"values": trial.params, "run": str(jobs[trial.number][0].folder.path)} for trial in best]
+        content: dict[str, Any] = {"metric": names[0], "value": best[0].values[0], **runs[0]}
+        if len(self.space.repeats) > 1:
+            content["seeds"] = {job.folder.path.name: job.record()["metrics"][names[0]] for job in jobs[best[0].number]}
+        if len(names) > 1:
+            values = [{"objectives": dict(zip(names, trial.values, strict=True))} for trial in best]
+            content = {"objectives": self.space.goals, "front": [a | b for a, b in zip(values, runs, strict=True)]}
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
 
 
 def settings(space: Space) -> dict[str, str]:
     """Return the settings that must stay the same when a search is continued, by the key."""
-    found = {"optimized_metric": space.metric, "optimized_mode": space.direction[:3]}
+    names, directions = [*space.goals], [*space.goals.values()]
+    if len(names) == 1:
+        goals = {"optimized_metric": names[0], "optimized_mode": directions[0][:3]}
+    else:
+        goals = {trials.OBJECTIVES: f"[{','.join(names)}]", trials.DIRECTION: f"[{','.join(directions)}]"}
     if len(space.seeds) > 1:
-        found["hydra.sweeper.seeds"] = str([*space.seeds])
+        goals["hydra.sweeper.seeds"] = str([*space.seeds])
     if space.folds:
-        found[FOLD] = ",".join(each.partition("=")[2] for each in space.folds)
-    return found | {key: str(each) for key, each in space.distributions.items()}
+        goals[FOLD] = ",".join(each.partition("=")[2] for each in space.folds)
+    return goals | {key: str(each) for key, each in space.distributions.items()}

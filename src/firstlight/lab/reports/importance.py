@@ -43,12 +43,14 @@ def importances(study: optuna.Study) -> tuple[dict[str, float], float]:
     return {key: value / total for key, value in found.items()}, p
 
 
-def importance_section(path: Path, name: str) -> Section:
-    """Return the section of a report on the keys of a search. Raises UserError."""
+def importance_section(path: Path, name: str) -> Section | None:
+    """Return the section of a report on the keys of a search; None for several objectives. Raises UserError."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with readable(path):
         study = optuna.load_study(study_name=STUDY_NAME, storage=storage_of(path))
         count = len(study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]))
+        if len(study.directions) > 1:
+            return None
         if count < FEWEST_TRIALS:
             few = f"{count} trials are finished, and {FEWEST_TRIALS} are required to show the importance of the keys."
             return Section(f"Search {name}", [few], [])
