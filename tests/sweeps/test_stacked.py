@@ -13,7 +13,7 @@ from firstlight.sweeps.stacked import alike, refusal
 from tests_support import Done, Scripts, some_names
 
 EXACT = ["trainer.precision=64-true", "dropout=0", "test=false", "threads=1", "trainer.accelerator=cpu"]
-SHORT = ["model=tiny", "trainer.max_steps=100", "trainer.val_check_interval=50", "trainer.log_every_n_steps=25"]
+SHORT = ["model=tiny", "model.dim=16", "model.num_layers=1", "trainer.log_every_n_steps=10", "trainer.max_steps=40"]
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def names(tmp_path: Path) -> list[str]:
     """Overrides of a training on a few names."""
     path = tmp_path / "names.txt"
     path.write_text(some_names(400), encoding="utf-8")
-    return ["task=names", f"data.path={path}", "data.batch_size=14", *SHORT, *EXACT]
+    return ["task=names", f"data.path={path}", "data.batch_size=38", *SHORT, *EXACT, "trainer.val_check_interval=20"]
 
 
 def sweep(scripts: Scripts, name: str, *overrides: str) -> tuple[Done, dict[str, Path]]:
