@@ -27,7 +27,7 @@ def test_a_sentence_is_short_and_complete() -> None:
 
 
 def test_every_argument_that_conf_gives_to_our_own_classes_is_described() -> None:
-    foreign = ("logger.wandb.", "logger.tensorboard.", "logger.csv.")
+    foreign = ("logger.wandb.", "logger.tensorboard.", "logger.csv.", "logger.trackio.")
     names = {name for name, places in all_keys().items() if not all(key.sentence for key in places.values())}
     assert [name for name in names if not name.startswith(foreign)] == []
 

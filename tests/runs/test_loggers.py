@@ -1,7 +1,9 @@
-"""Every logger gets the same values: history.jsonl, CSV, TensorBoard, W&B and a logger of the user."""
+"""Every logger gets the same values: history.jsonl, CSV, TensorBoard, W&B, Trackio and a logger of the user."""
 
 import csv
 import json
+import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,16 @@ from typing import Any
 import pytest
 import yaml
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from matplotlib.figure import Figure
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from firstlight.errors import UserError
+from firstlight.runs import trackio_logger, wandb_logger
 from firstlight.runs.history import HistoryLogger
-from wandb_files import OF_EVERY_TASK, Run
+from firstlight.runs.trackio_logger import TrackioLogger
+from firstlight.runs.wandb_logger import ResumableWandbLogger
+from wandb_files import OF_EVERY_TASK, Run, no_key, read_run
 
 NO_METRICS = {"step", "epoch", "seconds", "told"}
 CONFUSION_FILES = {
@@ -74,6 +81,25 @@ def in_wandb(run: Run) -> Curves:
     return curves(list(metrics))
 
 
+def in_trackio(run: Run) -> Curves:
+    rows = trackio_rows(run.folder.parents[2] / "trackio", run.folder.name)
+    return curves([{name: value for name, value in row.items() if not isinstance(value, dict)} for row in rows])
+
+
+def trackio_rows(folder: Path, ending: str = "") -> list[dict[str, Any]]:
+    """Return what Trackio's database has of the run whose name has this ending, in the order in which it came."""
+    with sqlite3.connect(folder / "firstlight.db") as database:
+        question = "SELECT step, metrics FROM metrics WHERE run_name LIKE ? ORDER BY id"
+        return [json.loads(row) | {"step": step} for step, row in database.execute(question, (f"%{ending}",))]
+
+
+def trackio_config(folder: Path, ending: str = "") -> dict[str, Any]:
+    with sqlite3.connect(folder / "firstlight.db") as database:
+        question = "SELECT config FROM configs WHERE run_name LIKE ?"
+        ((config,),) = database.execute(question, (f"%{ending}",))
+    return json.loads(config)
+
+
 def in_own(run: Run) -> Curves:
     return curves(json_lines(run.folder / "own.jsonl"))
 
@@ -87,7 +113,7 @@ def events_of(run: Run) -> EventAccumulator:
 
 
 @OF_EVERY_TASK
-@pytest.mark.parametrize("told", [in_csv, in_tensorboard, in_wandb, in_own])
+@pytest.mark.parametrize("told", [in_csv, in_tensorboard, in_wandb, in_trackio, in_own])
 def test_every_logger_has_the_metrics_steps_and_values_of_the_history(logged, task, told) -> None:
     expected, found = in_history(logged(task)), told(logged(task))
     assert found.keys() == expected.keys()
@@ -120,6 +146,10 @@ def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(logge
         "wandb": {name: value for name, value in run.config.items() if not name.startswith("_wandb")},
         "own": json_lines(run.folder / "own.jsonl")[0]["told"],
     }
+    in_trackio = trackio_config(run.folder.parents[2] / "trackio", run.folder.name)
+    assert (in_trackio["_Group"], in_trackio["status"]) == (run.folder.parent.name, "finished")
+    assert in_trackio["best"] == run.metrics["metrics"]
+    told["trackio"] = {name: in_trackio[name] for name in told["own"]}
     networks = {"sentiment": "classifier", "stars": "classifier", "translation": "translator"}
     for name, config in told.items():
         assert config == told["own"], name
@@ -130,23 +160,85 @@ def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(logge
         assert config["sweep"]["name"] == run.folder.parent.name
 
 
-@pytest.mark.parametrize("new", [CSVLogger, TensorBoardLogger])
-def test_a_resumed_run_has_each_step_once(new: Callable[..., Any], tmp_path: Path) -> None:
+def new_trackio(folder: Path, *, name: str, is_resumed: bool, **_: Any) -> TrackioLogger:
+    return TrackioLogger(str(folder / name), name="a-run", group="a-group", tags=["one"], is_resumed=is_resumed)
+
+
+def new_wandb(folder: Path, *, name: str, **_: Any) -> ResumableWandbLogger:
+    (folder / name).mkdir(exist_ok=True)
+    options = {"group": "a-group", "tags": ["one"], "id": "abcd1234", "resume": "allow"}
+    return ResumableWandbLogger(save_dir=str(folder / name), mode="offline", **options)
+
+
+def new_of_lightning(new: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda folder, *, name, is_resumed: new(folder, name=name, version="")
+
+
+def steps_in_csv(folder: Path) -> list[int]:
+    return [int(row["step"]) for row in csv.DictReader((folder / "metrics.csv").open())]
+
+
+def steps_in_tensorboard(folder: Path) -> list[int]:
+    return [each.step for each in EventAccumulator(str(folder)).Reload().Scalars("loss")]
+
+
+def steps_in_wandb(folder: Path) -> list[int]:
+    runs = [read_run(file) for file in sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))]
+    assert [run.summary["status"] for run in runs] == ["interrupted", "failed"]
+    assert [run.all("exit")[0]["exit_code"] for run in runs] == [1, 1]
+    assert [(told["run_group"], told["tags"]) for (told,) in (run.all("run") for run in runs)] == [
+        ("a-group", ["one"])
+    ] * 2
+    return [step for step, _ in runs[-1].history("loss")]  # the newest part has all numbers
+
+
+def steps_in_trackio(folder: Path) -> list[int]:
+    config, rows = trackio_config(folder), trackio_rows(folder)
+    assert (config["status"], config["_Group"], config["tags"]) == ("failed", "a-group", ["one"])
+    (picture,) = (row["figure"] for row in rows if "figure" in row)
+    with Image.open(folder / "media" / picture["file_path"]) as shown:
+        shown.load()
+    assert [row["table"]["_value"] for row in rows if "table" in row] == [[{"a": 1, "b": "x"}]]
+    return [row["step"] for row in rows if "loss" in row]
+
+
+@pytest.mark.parametrize(
+    ("new", "steps"),
+    [
+        (new_of_lightning(CSVLogger), steps_in_csv),
+        (new_of_lightning(TensorBoardLogger), steps_in_tensorboard),
+        (new_wandb, steps_in_wandb),
+        (new_trackio, steps_in_trackio),
+    ],
+    ids=["csv", "tensorboard", "wandb", "trackio"],
+)
+def test_a_resumed_run_has_each_step_once_and_its_status(new, steps, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", "")  # what a logger sets is taken back
+    for name, value in (no_key(tmp_path) | {"WANDB_SILENT": "true"}).items():
+        monkeypatch.setenv(name, value)
     for first, last in ((0, 6), (4, 8)):  # the first part wrote two steps after its last checkpoint
-        logger, history = new(tmp_path, name=new.__name__, version=""), HistoryLogger(tmp_path / "history.jsonl")
+        logger, history = new(tmp_path, name="own", is_resumed=first > 0), HistoryLogger(tmp_path / "history.jsonl")
         history.start(first, [logger])
         for step in range(first, last):
             for each in (history, logger):
                 each.log_metrics({"loss": step / first if first else step}, step)
+        if isinstance(logger, TrackioLogger):
+            logger.log_figure("figure", Figure(), 5)
+            logger.log_table("table", ["a", "b"], [[1, "x"]], 5)
         logger.finalize("success")
-    steps = {
-        CSVLogger: lambda folder: [int(row["step"]) for row in csv.DictReader((folder / "metrics.csv").open())],
-        TensorBoardLogger: lambda folder: [
-            each.step for each in EventAccumulator(str(folder)).Reload().Scalars("loss")
-        ],
-    }
-    assert steps[new](tmp_path / new.__name__) == list(range(8))
+        for each in (wandb_logger, trackio_logger):
+            each.finish({"status": "failed" if first else "interrupted", "parameters": 7, "metrics": {}})
+        if isinstance(logger, TrackioLogger):
+            assert trackio_config(tmp_path / "own")["status"] == ("failed" if first else "interrupted")
+    assert steps(tmp_path / "own") == list(range(8))
     assert [line["step"] for line in json_lines(tmp_path / "history.jsonl")] == list(range(8))
+
+
+def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", "")
+    monkeypatch.setitem(sys.modules, "trackio.utils", None)
+    with pytest.raises(UserError, match=r"^logger=trackio requires trackio: pip install .*\[trackio\]'$"):
+        TrackioLogger(str(tmp_path))
 
 
 # --- figures and tables ---
@@ -170,6 +262,15 @@ def test_tensorboard_has_the_figures_and_tables_that_wandb_has(logged: Callable[
             found[name.removesuffix("/text_summary")] = [event.step for event in events.Tensors(name)]
     assert found == media_in_wandb(logged(task))
     assert found.keys() == FILES[task].keys()
+
+
+@OF_EVERY_TASK
+def test_trackio_has_the_figures_and_tables_that_wandb_has(logged: Callable[[str], Run], task: str) -> None:
+    found: dict[str, list[int]] = {}
+    for row in trackio_rows(logged(task).folder.parents[2] / "trackio", logged(task).folder.name):
+        for name in (name for name, value in row.items() if isinstance(value, dict)):
+            found.setdefault(name, []).append(row["step"])
+    assert found == media_in_wandb(logged(task))
 
 
 @OF_EVERY_TASK

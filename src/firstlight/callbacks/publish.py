@@ -12,6 +12,7 @@ from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.data.tables import pair_of_tensors, review_batch, token_batch
 from firstlight.errors import UserError
+from firstlight.runs.trackio_logger import TrackioLogger
 
 
 def data_if_any(trainer: Trainer) -> Any:
@@ -45,7 +46,7 @@ def named_batch(batch: Any) -> Any:
 
 def shows_media(logger: Logger) -> bool:
     """Return whether a logger can show figures and tables."""
-    return isinstance(logger, WandbLogger | TensorBoardLogger)
+    return isinstance(logger, WandbLogger | TensorBoardLogger | TrackioLogger)
 
 
 def step_of(trainer: Trainer) -> int:
@@ -62,6 +63,8 @@ def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
             logger.log_metrics({name: wandb.Image(figure)}, step_of(trainer))
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_figure(name, figure, step_of(trainer))
+        elif isinstance(logger, TrackioLogger):
+            logger.log_figure(name, figure, step_of(trainer))
 
 
 def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -71,7 +74,7 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
     columns = list(rows[0])
     cells = [[row[column] for column in columns] for row in rows]
     for logger in trainer.loggers:
-        if isinstance(logger, WandbLogger):
+        if isinstance(logger, WandbLogger | TrackioLogger):
             logger.log_table(name, columns, cells, step=step_of(trainer))
         elif isinstance(logger, TensorBoardLogger):
             logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))

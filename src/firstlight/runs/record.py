@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from firstlight.invocation import CHECKOUT
-from firstlight.runs import wandb_logger
+from firstlight.runs import trackio_logger, wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import description
 from firstlight.runs.named import find_run, is_searched
@@ -62,10 +62,11 @@ def _source_of(config: DictConfig) -> str | None:
 
 
 def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str | None = None) -> None:
-    """Write how the run ended into its folder, and send it to W&B."""
+    """Write how the run ended into its folder, and send it to W&B and Trackio."""
     record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
     folder.write(record)
     wandb_logger.finish(record)
+    trackio_logger.finish(record)
 
 
 @cache

@@ -34,7 +34,7 @@ from firstlight.lit.metadata import metadata_of
 from firstlight.lit.networks import build_network
 from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.training import Training
-from firstlight.runs import wandb_logger
+from firstlight.runs import trackio_logger, wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
@@ -191,8 +191,10 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
     loggers = []
     for name, node in (config.logger or {}).items():
         options = {}
-        if node and name == "wandb":
-            is_sample = data.source.kind is SourceKind.sample
+        is_sample = data.source.kind is SourceKind.sample
+        if node and name == "trackio":
+            options = trackio_logger.logger_options(config, node, task, is_sample=is_sample)
+        elif node and name == "wandb":
             options = wandb_logger.logger_options(config, node, task, is_sample=is_sample)
             options |= wandb_logger.identity(config, node)
         if node:

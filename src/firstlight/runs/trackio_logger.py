@@ -1,0 +1,154 @@
+"""Trackio: a logger whose dashboard is local. trackio is an extra and imported late."""
+
+import contextlib
+import io
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.loggers.logger import rank_zero_experiment
+from lightning.pytorch.utilities import rank_zero_only
+from matplotlib.figure import Figure
+from omegaconf import DictConfig
+from PIL import Image
+
+from firstlight.errors import UserError
+from firstlight.invocation import install_command
+
+
+class TrackioLogger(Logger):
+    """Logger that writes a run's numbers, figures and tables to Trackio's database in a local folder."""
+
+    def __init__(
+        self,
+        folder: str,
+        project: str = "firstlight",
+        name: str | None = None,
+        group: str | None = None,
+        tags: Sequence[str] = (),
+        *,
+        is_resumed: bool = False,
+    ) -> None:
+        """Prepare a run of Trackio, which starts with the first numbers.
+
+        folder: Trackio's folder, for all runs that one dashboard shows.
+        is_resumed: continue the newest run of this name, if there is one.
+        Raises UserError if trackio is not installed, or if its settings would send the run to a server.
+        """
+        super().__init__()
+        for variable in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL"):
+            if os.environ.get(variable):
+                raise UserError(f"{variable} is set, but logger=trackio writes to a local folder; unset {variable}")
+        os.environ["TRACKIO_DIR"] = str(Path(folder).absolute())  # trackio reads it when it is imported
+        try:
+            from trackio.utils import TRACKIO_DIR
+        except ImportError as error:
+            raise UserError(f"logger=trackio requires trackio: {install_command('trackio')}") from error
+        if str(TRACKIO_DIR) != os.environ["TRACKIO_DIR"]:
+            raise UserError(f"logger.trackio.folder: this process writes to {TRACKIO_DIR} already; start a new one")
+        self._options = {"project": project, "name": name, "group": group}
+        self._resume = "allow" if is_resumed else "never"
+        self._config: dict[str, Any] = {"tags": list(tags), "status": "running"}
+        self._first_step = 0  # metrics of earlier steps are ignored, since Trackio has them
+        self._run: Any = None
+
+    @property
+    def name(self) -> str:
+        return "trackio"
+
+    @property
+    def version(self) -> str | None:
+        return self._options["name"]
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        """Trackio's run, which starts here if it has not started."""
+        if self._run is None:
+            import trackio
+
+            options = self._options | {"config": self._config, "embed": False}
+            with contextlib.redirect_stdout(io.StringIO()):  # it prints the folder and the run's name
+                self._run = trackio.init(**options, resume=self._resume, auto_log_gpu=False, auto_log_cpu=False)
+        return self._run
+
+    @rank_zero_only
+    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+        """Continue a run: log the numbers that Trackio does not have, and ignore those that it has.
+
+        lines: the steps in order, with the numbers of each.
+        """
+        self._first_step = _last_step(self.experiment) + 1
+        for step, metrics in lines:
+            self.log_metrics(metrics, step)
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Log numbers, figures or tables of a step, unless Trackio has them."""
+        if step is None or step >= self._first_step:
+            self.experiment.log(dict(metrics), step)
+
+    @rank_zero_only
+    def log_hyperparams(self, params: dict[str, Any] | Namespace, *_: Any, **__: Any) -> None:
+        """Add the hyperparameters to the run's configuration."""
+        values = vars(params) if isinstance(params, Namespace) else dict(params)
+        self._config.update(values)
+        self.experiment.config.update(values)
+
+    def log_figure(self, name: str, figure: Figure, step: int) -> None:
+        """Log a figure as a picture."""
+        import trackio
+
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png")
+        self.log_metrics({name: trackio.Image(Image.open(drawn))}, step)
+
+    def log_table(self, name: str, columns: Sequence[str], cells: Sequence[Sequence[object]], step: int) -> None:
+        """Log a table."""
+        import trackio
+
+        self.log_metrics({name: trackio.Table(columns=list(columns), data=[list(row) for row in cells])}, step)
+
+
+def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
+    """Return the options that conf/logger/trackio.yaml leaves to the run: the names and the tags."""
+    folder, logs = Path(config.paths.output_dir).absolute(), Path(config.paths.log_dir).absolute()
+    inside = folder.relative_to(logs) if folder.is_relative_to(logs) else folder
+    options: dict[str, Any] = {"is_resumed": bool(config.resume)}
+    if node.get("name") is None:
+        parts = [part for part in inside.parts if part.strip("/")]
+        options["name"] = "-".join(parts if parts[:1] == [task] else [task, *parts])
+    if node.get("group") is None:
+        options["group"] = config.get("sweep", {}).get("name") or folder.name
+    if is_sample:
+        options["tags"] = [*(node.get("tags") or []), "sample"]
+    return options
+
+
+def finish(record: dict[str, Any]) -> None:
+    """Close the Trackio run of this process, if it has one, with its status and the metrics of the best checkpoint."""
+    if "trackio" not in sys.modules:
+        return
+    import trackio
+    from trackio.sqlite_storage import SQLiteStorage
+
+    run = trackio.context_vars.current_run.get()
+    if run is None:
+        return
+    with contextlib.redirect_stdout(io.StringIO()):
+        trackio.finish()
+    end = {"status": record["status"], "parameters": record["parameters"], "best": record["metrics"]}
+    row = {"metrics_list": [{}], "steps": [_last_step(run)]}  # a configuration is stored with a row, here an empty one
+    SQLiteStorage.bulk_log(run.project, run.name, **row, run_id=run.id, config=run.config | end)
+
+
+def _last_step(run: Any) -> int:
+    """Return the last step that Trackio's database has of a run, or -1."""
+    from trackio.sqlite_storage import SQLiteStorage
+
+    last = SQLiteStorage.get_last_step(run.project, run_id=run.id)
+    return -1 if last is None else int(last)
