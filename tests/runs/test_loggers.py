@@ -199,6 +199,8 @@ def steps_in_trackio(folder: Path) -> list[int]:
     with Image.open(folder / "media" / picture["file_path"]) as shown:
         shown.load()
     assert [row["table"]["_value"] for row in rows if "table" in row] == [[{"a": 1, "b": "x"}]]
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert losses == [0, 1, 2, 3, 4 / 4, 5 / 4, 6 / 4, 7 / 4]  # after the checkpoint, those of the resumed run
     return [row["step"] for row in rows if "loss" in row]
 
 

@@ -46,8 +46,10 @@ class HistoryLogger(Logger):
                 for step, metrics in map(_metrics_of, kept):
                     logger.log_metrics(metrics, step)
                 logger.save()
-            elif isinstance(logger, ResumableWandbLogger | TrackioLogger):
+            elif isinstance(logger, ResumableWandbLogger):
                 logger.go_on(map(_metrics_of, kept))
+            elif isinstance(logger, TrackioLogger):
+                logger.go_on(map(_metrics_of, kept), first_step)
             elif isinstance(logger, TensorBoardLogger) and first_step:
                 logger.experiment.close()
                 logger.experiment.purge_step = first_step  # a mark at the start of its next file

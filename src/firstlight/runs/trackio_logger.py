@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import json
 import os
+import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +55,6 @@ class TrackioLogger(Logger):
         self._options = {"project": project, "name": name, "group": group}
         self._resume = "allow" if is_resumed else "never"
         self._config: dict[str, Any] = {"tags": list(tags), "status": "running"}
-        self._first_step = 0  # metrics of earlier steps are ignored, since Trackio has them
         self._run: Any = None
 
     @property
@@ -77,20 +78,29 @@ class TrackioLogger(Logger):
         return self._run
 
     @rank_zero_only
-    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
-        """Continue a run: log the numbers that Trackio does not have, and ignore those that it has.
+    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]], first_step: int) -> None:
+        """Continue a run: keep its figures and tables of earlier steps, and write its numbers again.
 
-        lines: the steps in order, with the numbers of each.
+        A process that was killed may have written a part of a step.
+
+        lines: the steps before first_step in order, with the numbers of each.
         """
-        self._first_step = _last_step(self.experiment) + 1
+        from trackio.sqlite_storage import SQLiteStorage
+
+        run = self.experiment
+        path = SQLiteStorage.get_project_db_path(run.project)
+        if path.exists():
+            with SQLiteStorage._get_process_lock(run.project), contextlib.closing(sqlite3.connect(path)) as base, base:
+                rows = base.execute("SELECT id, step, metrics FROM metrics WHERE run_id = ?", (run.id,)).fetchall()
+                gone = [(row,) for row, step, values in rows if step >= first_step or not _has_media(values)]
+                base.executemany("DELETE FROM metrics WHERE id = ?", gone)
         for step, metrics in lines:
             self.log_metrics(metrics, step)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Log numbers, figures or tables of a step, unless Trackio has them."""
-        if step is None or step >= self._first_step:
-            self.experiment.log(dict(metrics), step)
+        """Log numbers, figures or tables of a step."""
+        self.experiment.log(dict(metrics), step)
 
     @rank_zero_only
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *_: Any, **__: Any) -> None:
@@ -144,6 +154,11 @@ def finish(record: dict[str, Any]) -> None:
     end = {"status": record["status"], "parameters": record["parameters"], "best": record["metrics"]}
     row = {"metrics_list": [{}], "steps": [_last_step(run)]}  # a configuration is stored with a row, here an empty one
     SQLiteStorage.bulk_log(run.project, run.name, **row, run_id=run.id, config=run.config | end)
+
+
+def _has_media(values: str) -> bool:
+    """Return whether a row of Trackio's database, an object of JSON, has a figure or a table."""
+    return any(isinstance(value, dict) for value in json.loads(values).values())
 
 
 def _last_step(run: Any) -> int:
