@@ -22,7 +22,8 @@ PYTHON = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)  # argume
 CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)(?![\w/(])")
 
 
-of_the_site = pytest.mark.slow  # 5 s to build the site; `make docs` also ends at a broken link
+of_the_site = pytest.mark.slow  # minutes to build the site with its lessons; `make docs` also ends at a broken link
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")

@@ -121,7 +121,7 @@ def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callab
             wanted = {name for name in names if has_test or not name.startswith("test/")}
             assert wanted <= there[kind], (section, panel["viewType"], kind, wanted - there[kind])
             checked += len(wanted)
-    assert checked > 20
+    assert checked >= 20
 
 
 @OF_EVERY_TASK
