@@ -71,8 +71,15 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(scripts, training, interrupt_at) -> None:
-    training = [*training, "data.batch_size=20", "data.target_encoding=true", "module.r_drop=1"]  # 60 steps
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(scripts, training, interrupt_at, precision) -> None:
+    training = [
+        *training,
+        f"trainer.precision={precision}",
+        "data.batch_size=20",
+        "data.target_encoding=true",
+        "module.r_drop=1",
+    ]  # 60 steps
     training += ["data.group_column=label", "data.finish_on=3", "data.finish_share=0.6", "data.random_span=true"]
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
