@@ -129,6 +129,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
     config = uvicorn.Config(
         playground.app,
         http=server.Connection,
+        loop="asyncio",  # uvloop, if it is installed, accepts connections in another order
         ws="none",
         lifespan="off",
         backlog=server.BACKLOG,
