@@ -65,6 +65,11 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
     """Write how the run ended into its folder, and send it to W&B and Trackio."""
     record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
     folder.write(record)
+    finish_loggers(record)
+
+
+def finish_loggers(record: dict[str, Any]) -> None:
+    """Close the runs of W&B and Trackio in this process, with the status of the record."""
     wandb_logger.finish(record)
     trackio_logger.finish(record)
 

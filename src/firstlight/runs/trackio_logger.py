@@ -20,6 +20,7 @@ from PIL import Image
 
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
+from firstlight.runs.wandb_logger import names_of
 
 
 class TrackioLogger(Logger):
@@ -128,15 +129,9 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
     """Return the options that conf/logger/trackio.yaml leaves to the run: the names and the tags."""
     folder, logs = Path(config.paths.output_dir).absolute(), Path(config.paths.log_dir).absolute()
     inside = folder.relative_to(logs) if folder.is_relative_to(logs) else folder
-    options: dict[str, Any] = {"is_resumed": bool(config.resume)}
-    if node.get("name") is None:
-        parts = [part for part in inside.parts if part.strip("/")]
-        options["name"] = "-".join(parts if parts[:1] == [task] else [task, *parts])
-    if node.get("group") is None:
-        options["group"] = config.get("sweep", {}).get("name") or folder.name
-    if is_sample:
-        options["tags"] = [*(node.get("tags") or []), "sample"]
-    return options
+    parts = [part for part in inside.parts if part.strip("/")]
+    name = "-".join(parts if parts[:1] == [task] else [task, *parts])
+    return {"is_resumed": bool(config.resume), **names_of(config, node, name, is_sample=is_sample)}
 
 
 def finish(record: dict[str, Any]) -> None:

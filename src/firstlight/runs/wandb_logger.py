@@ -66,11 +66,17 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
     options: dict[str, Any] = {"offline": False, "log_model": False}
     if mode := _mode(node):
         options["mode"] = mode
-    if node.get("name") is None:
-        options["name"] = f"{task}-{folder.name}"
+    options |= names_of(config, node, f"{task}-{folder.name}", is_sample=is_sample)
+    if "group" in options and (sweep := os.environ.get("WANDB_SWEEP_ID")):  # set by an agent of a W&B sweep
+        options["group"] = sweep
+    return options
+
+
+def names_of(config: DictConfig, node: DictConfig, name: str, *, is_sample: bool) -> dict[str, Any]:
+    """Return the name, the group and the tags of a run in a logger, where the logger's node leaves them to the run."""
+    options: dict[str, Any] = {} if node.get("name") is not None else {"name": name}
     if node.get("group") is None:
-        own = config.get("sweep", {}).get("name") or folder.name
-        options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # set by an agent of a W&B sweep
+        options["group"] = config.get("sweep", {}).get("name") or Path(config.paths.output_dir).name
     if is_sample:
         options["tags"] = [*(node.get("tags") or []), "sample"]
     return options

@@ -33,12 +33,8 @@ SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name of 
 LONGEST_SUBJECTS, LONGEST_KEYS = 30, 40  # characters
 IGNORED = (  # keys that do not change the jobs, nor the name of the sweep
     *("resume", "dry_run", "quiet", "sweep.name", "sweep.any_code", "paths.log_dir", "sweep.stop_at_first_failure"),
-    *(
-        "hydra.sweeper.n_trials",
-        "hydra.launcher.n_jobs",
-        "hydra.launcher.jobs_per_gpu",
-        "hydra.launcher.jobs_per_stack",
-    ),
+    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
+    *("hydra.launcher.jobs_per_gpu", "hydra.launcher.jobs_per_stack"),
 )
 PLACES_AND_DATA = ("paths", "hydra", "sweep", "data")  # sections on which the folder or the data of a job depend
 PLACE_OF_DATA = ("source", "path", "name", "hub", "url", "sample", "preparation")  # keys that decide the kind of source

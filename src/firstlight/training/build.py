@@ -92,9 +92,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     trainer = build_trainer(config, epochs, every, build_callbacks(config, kind), loggers, metadata)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
-    trainer.precision_plugin.convert_module(
-        module
-    )  # Lightning does so after it has read a checkpoint, and rounds float64
+    trainer.precision_plugin.convert_module(module)  # Lightning does it after reading a checkpoint: float64 is rounded
     return Parts(kind, data, module, trainer, history, teacher)
 
 

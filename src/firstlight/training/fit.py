@@ -33,11 +33,11 @@ from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.metadata import refuse_other_state
 from firstlight.lit.networks import build_network
 from firstlight.networks.layers import num_parameters
-from firstlight.runs import trackio_logger, wandb_logger
+from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config
 from firstlight.runs.predictions import FOLDER
-from firstlight.runs.record import finish, record_of_start
+from firstlight.runs.record import finish, finish_loggers, record_of_start
 from firstlight.training import terminal
 from firstlight.training.build import Parts, build
 from firstlight.training.initialize import initialize_from
@@ -86,8 +86,7 @@ def train(config: DictConfig, started_at: float, stack: tuple[Stack, int] | None
             if not folder.path.is_dir():
                 raise RunError(f"{folder.path} was removed or moved during the training; start it again") from error
             if is_resumed:  # the run in the folder has not changed
-                for each in (wandb_logger, trackio_logger):
-                    each.finish(record | {"status": "failed"})
+                finish_loggers(record | {"status": "failed"})
                 raise
             if number := _end(folder, record, error):
                 raise Interrupted(number) from error

@@ -117,10 +117,8 @@ class Stack:
         options, kind = optimizers[0].defaults, type(optimizers[0])
         if kind not in (Adam, AdamW) or options["amsgrad"] or options["maximize"]:
             raise CannotStackError(f"the optimizer is {kind.__name__}; optimizer=adamw and adam can be stacked")
-        if type(self.schedules[0]) is not LambdaLR:
-            raise CannotStackError(
-                f"the schedule is {type(self.schedules[0]).__name__}; schedule=cosine can be stacked"
-            )
+        if (schedule := type(self.schedules[0])) is not LambdaLR:
+            raise CannotStackError(f"the schedule is {schedule.__name__}; schedule=cosine can be stacked")
         self.is_decoupled = options["decoupled_weight_decay"]
 
     def _take_weights(self, modules: Sequence[LightningModule]) -> None:
@@ -158,10 +156,10 @@ class Stack:
         except RuntimeError as error:
             raise CannotStackError(f"torch.vmap cannot run its step: {' '.join(str(error).split())[:200]}") from error
         for place, module in singles.items():
-            own_batch = _Step(module).to(self.device).eval()
+            alone = _Step(module).to(self.device).eval()
             single = [part if dim is None else part[place] for part, dim in zip(batch, self._dims(batch), strict=True)]
             with self.trainer.precision_plugin.forward_context():
-                loss = own_batch(type(batch)(*single))["loss"]
+                loss = alone(type(batch)(*single))["loss"]
             loss.backward()
             own = dict(module.named_parameters())
             if unused := [name for name in self.shapes if own[name].grad is None]:
