@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from firstlight.data import cache, hub, sources
+from firstlight.data import cache, sources
 from firstlight.data.encoding import encode
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import Source, find_source
@@ -77,8 +77,8 @@ TABLE = SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(ROWS * 1
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Replace the network, use few names and do not wait for the disk, so that the tests are fast."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
-    monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": TABLE, "test": TABLE})
+    monkeypatch.setattr(sources, "_newest_revision", lambda _: "5eed")
+    monkeypatch.setattr(sources, "_load_dataset", lambda *_: {"train": TABLE, "test": TABLE})
     monkeypatch.setattr(corpus, "_fetch", lambda _: WORDS.encode())
     folder = tmp_path_factory.mktemp("samples")
     write_packed(folder / "rows.jsonl.bz2", "\n".join(map(json.dumps, ROWS)))
@@ -180,14 +180,14 @@ def test_what_is_no_folder_of_the_cache_is_replaced(replace: str, tmp_path: Path
 
 def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(tmp_path, monkeypatch, caplog) -> None:
     def unreachable(_: str) -> str:
-        raise hub.UnreachableError("no network")
+        raise sources.UnreachableError("no network")
 
     fill_hub(tmp_path)
     older = kept_in(tmp_path)
     os.utime(older, (1, 1))
-    monkeypatch.setattr(hub, "_newest_revision", lambda _: "6eed")
+    monkeypatch.setattr(sources, "_newest_revision", lambda _: "6eed")
     fill_hub(tmp_path)
-    monkeypatch.setattr(hub, "_newest_revision", unreachable)
+    monkeypatch.setattr(sources, "_newest_revision", unreachable)
     flip_a_bit(older.with_name("6eed") / "train.parquet")
     fill_hub(tmp_path)
     assert "6eed is damaged ('train.parquet' has changed since it was written); it is not used" in (caplog.text)
@@ -235,7 +235,7 @@ def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
 def test_parquet_that_does_not_fit_keeps_the_reason(tmp_path: Path) -> None:
     (tmp_path / "train.parquet").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left") as error:
-        hub._download("own/data", "5eed", tmp_path)
+        sources._download("own/data", "5eed", tmp_path)
     assert error.value.errno == errno.ENOSPC
 
 
@@ -352,7 +352,7 @@ def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch
     flip_a_bit(kept_in(tmp_path) / "text.txt")
 
     def unreachable(_: str) -> bytes:
-        raise hub.UnreachableError("no network")
+        raise sources.UnreachableError("no network")
 
     monkeypatch.setattr(corpus, "_fetch", unreachable)
     with pytest.raises(UserError, match=r"does not answer \(no network\)"):

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from firstlight.data.hub import PROBE_SECONDS
+from firstlight.data.sources import PROBE_SECONDS
 from firstlight.files.rows import read_rows
 
 SRC = Path(__file__).parents[2] / "src"
@@ -123,7 +123,7 @@ from pathlib import Path
 import datasets, huggingface_hub, pyarrow.parquet  # once for all; HF_ENDPOINT is read here
 import aiohttp, datasets.io.parquet, fsspec.implementations.http, numpy.testing, scipy.io  # a download does, 0.6 s each
 
-from firstlight.data import hub
+from firstlight.data import sources
 from firstlight.data.encoding import encode
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import find_source
@@ -144,7 +144,7 @@ def answer(question):
     os.chdir(question.pop("folder"))
     logging.basicConfig(filename="log", level=logging.INFO, force=True)
     source = SourceKind[question.pop("source")]
-    hub.PROBE_SECONDS = question.pop("probe_seconds", hub.PROBE_SECONDS)
+    sources.PROBE_SECONDS = question.pop("probe_seconds", sources.PROBE_SECONDS)
     started_at = time.monotonic()
     try:
         options = ReviewOptions(source=source, cache_dir="cache", **question)

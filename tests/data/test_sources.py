@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data import hub
+from firstlight.data import sources
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.errors import UserError
@@ -35,9 +35,9 @@ def make(working_folder: Path) -> FolderMaker:
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     def mirror(dataset_id: str, cache_dir: Path) -> Path:
-        raise hub.UnreachableError("no route to host")
+        raise sources.UnreachableError("no route to host")
 
-    monkeypatch.setattr(hub, "mirror", mirror)
+    monkeypatch.setattr(sources, "mirror", mirror)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def asked(make: FolderMaker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
         requests.append((dataset_id, cache_dir))
         return mirrored
 
-    monkeypatch.setattr(hub, "mirror", mirror)
+    monkeypatch.setattr(sources, "mirror", mirror)
     return requests
 
 

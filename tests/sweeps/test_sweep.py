@@ -19,7 +19,7 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from firstlight.data import hub
+from firstlight.data import sources
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
@@ -172,9 +172,9 @@ def test_the_warning_about_the_generated_sample_is_printed_once(
     scripts: Scripts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mirror(dataset_id: str, cache_dir: Path) -> Path:
-        raise hub.UnreachableError("no route to host")
+        raise sources.UnreachableError("no route to host")
 
-    monkeypatch.setattr(hub, "mirror", mirror)
+    monkeypatch.setattr(sources, "mirror", mirror)
     typed = ["task=sentiment", "data.name=nothing_here", "context_length=8,16", "dry_run=true"]
     done = scripts.run("train", "-m", *typed)
     assert done.returncode == 0, done.stderr

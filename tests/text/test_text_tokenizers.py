@@ -17,7 +17,6 @@ from firstlight.text.text_tokenizers import (
     PieceDecoder,
     TextTokenizer,
     TextWordTokenizer,
-    WordText,
     decode,
     first_id,
 )
@@ -150,22 +149,20 @@ def words() -> Tokenizer:
 
 
 def test_words_are_written_apart_and_a_new_line_for_the_padding_between_texts(words):
-    tokenizer = WordText(words)
-    assert decode(tokenizer, [PAD_ID, *encode(tokenizer, "The mat, the CAT!"), PAD_ID]) == "\n the mat the cat\n"
+    assert decode(words, [PAD_ID, *encode(words, "The mat, the CAT!"), PAD_ID]) == "\n the mat the cat\n"
 
 
 def test_a_subword_is_written_to_the_one_before_it():
-    tokenizer = WordText(train_subword_tokenizer(["low lower lowest slow"] * 3, vocab_size=17))
+    tokenizer = train_subword_tokenizer(["low lower lowest slow"] * 3, vocab_size=17)
     ids = encode(tokenizer, "slowest low")
     assert len(ids) > 2
     assert decode(tokenizer, ids) == " slowest low"
 
 
 def test_an_unknown_word_is_read_and_never_written(words):
-    tokenizer = WordText(words)
-    assert encode(tokenizer, "the dog") == [words.words.index("the"), UNKNOWN_ID]
-    assert (tokenizer.unknown_id, list(tokenizer.unwritten)) == (UNKNOWN_ID, [UNKNOWN_ID])
-    assert tokenizer.characters_per_token() is None
+    assert encode(words, "the dog") == [words.words.index("the"), UNKNOWN_ID]
+    assert (words.unknown_id, list(words.unwritten)) == (UNKNOWN_ID, [UNKNOWN_ID])
+    assert words.characters_per_token() is None
 
 
 # --- read back ---

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data import hub
+from firstlight.data import sources
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
@@ -24,9 +24,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def mirror(dataset_id: str, cache_dir: Path) -> Path:
         requests.append(dataset_id)
-        raise hub.UnreachableError("no route to host")
+        raise sources.UnreachableError("no route to host")
 
-    monkeypatch.setattr(hub, "mirror", mirror)
+    monkeypatch.setattr(sources, "mirror", mirror)
     return requests
 
 

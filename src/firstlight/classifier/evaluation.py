@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics.functional.classification import binary_auroc, multiclass_confusion_matrix
 
+from firstlight import figures
 from firstlight.callbacks.write_predictions import of_classes, predictions_of, with_groups
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.metrics import classification_metrics
@@ -22,15 +23,6 @@ from firstlight.data.options import Labels, SourceKind
 from firstlight.data.row_options import LongTexts, longest
 from firstlight.data.tables import count_cuts
 from firstlight.errors import UserError
-from firstlight.figures import (
-    calibration_bins,
-    confusion_table,
-    plot_confusion_matrix,
-    plot_contributions,
-    plot_predicted_per_star,
-    plot_probability_per_star,
-    save,
-)
 from firstlight.figures.style import mark_sample
 from firstlight.files.rows import row_writer, write_rows
 from firstlight.kind.kind import Measurement
@@ -96,7 +88,7 @@ class Judged:
         measure = classification_metrics(self.data.num_classes, are_ordered=self.data.has_ordered_classes)
         measured: dict[str, Any] = {"loss": classification_loss(self.logits, targets)}
         measured |= measure(torch.from_numpy(self.predicted), targets)
-        measured["calibration_error"] = calibration_bins(self.probabilities, self.targets).error
+        measured["calibration_error"] = figures.calibration_bins(self.probabilities, self.targets).error
         if len(set(self.targets.tolist())) == self.data.num_classes == 2:  # undefined if a class has no rows
             measured["auc"] = binary_auroc(torch.from_numpy(self.probabilities[:, 1]), targets)
         return {name: float(value) for name, value in measured.items()}
@@ -133,13 +125,13 @@ class Judged:
     def write_confusion_matrix(self, path: Path) -> None:
         """Write the confusion matrix of the rows with a target to <path>.png and <path>.csv."""
         self.save(draw_confusion_matrix(self), path.with_suffix(".png"))
-        write_rows(path.with_suffix(".csv"), confusion_table(self.counts, self.data.class_names))
+        write_rows(path.with_suffix(".csv"), figures.confusion_table(self.counts, self.data.class_names))
 
     def save(self, figure: Figure, path: Path) -> None:
         """Save a figure, with a mark if the data is generated."""
         if self.data.source.kind is SourceKind.sample:
             mark_sample(figure)
-        save(figure, path)
+        figures.save(figure, path)
 
 
 def judge(run: Any, data: ReviewData, split: str) -> Judged:
@@ -185,7 +177,7 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
         if 0 < len(per_group) <= MOST_PRINTED:
             names = [f"{row['group']} ({row['texts']:,} texts)" for row in per_group]
             values = np.array([[row[key] for key in ("accuracy", "low", "high")] for row in per_group])
-            figure = plot_contributions(
+            figure = figures.plot_contributions(
                 names, values[:, 0], values[:, 1:], title="Accuracy per group", label="accuracy"
             )
             used.save(figure, folder / "accuracy_per_group.png")
@@ -213,12 +205,12 @@ def prediction_rows(judged: Judged) -> list[dict[str, Any]]:
 def draw_confusion_matrix(judged: Judged) -> Figure:
     """Return the figure of the confusion matrix of rows with a target."""
     title = f"Confusion matrix, {judged.split}"
-    return plot_confusion_matrix(judged.counts, judged.data.class_names, title=title)
+    return figures.plot_confusion_matrix(judged.counts, judged.data.class_names, title=title)
 
 
 def draw_predicted_per_class(judged: Judged) -> Figure:
     """Return the figure of the predicted classes for each true class of rows with a target."""
-    return plot_predicted_per_star(judged.predicted, judged.targets, judged.data.class_names)
+    return figures.plot_predicted_per_star(judged.predicted, judged.targets, judged.data.class_names)
 
 
 def draw_probability_per_star(judged: Judged) -> Figure:
@@ -230,4 +222,4 @@ def draw_probability_per_star(judged: Judged) -> Figure:
     event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
     share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
     stars = judged.data.encoded.labels[judged.rows] + 1
-    return plot_probability_per_star(share, stars, event=event, unseen=unseen)
+    return figures.plot_probability_per_star(share, stars, event=event, unseen=unseen)

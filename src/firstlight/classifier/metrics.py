@@ -15,16 +15,8 @@ from torch import Tensor
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix, MulticlassF1Score
 
+from firstlight.callbacks import publish
 from firstlight.callbacks.evaluation import SPLITS, EvaluationCallback, MetricCallback, training_outputs
-from firstlight.callbacks.publish import (
-    data_if_any,
-    data_of,
-    is_sample,
-    publish_figure,
-    publish_table,
-    shows_media,
-    step_of,
-)
 from firstlight.console import terminal
 from firstlight.data.labels import STARS
 from firstlight.data.options import Labels
@@ -45,7 +37,7 @@ class ClassMetric(MetricCallback):
 
     def new_metric(self, trainer: Trainer, pl_module: Any, outputs: Any = None) -> Metric | MetricCollection | None:
         metadata = getattr(pl_module, "metadata", None) or {}
-        if (data := data_if_any(trainer)) is not None:
+        if (data := publish.data_if_any(trainer)) is not None:
             if not hasattr(data, "class_names"):
                 problem = "Accuracy and ConfusionMatrix require data with classes, such as ReviewData"
                 raise UserError(f"{problem}, not {type(data).__name__}; remove the callback")
@@ -164,7 +156,7 @@ class ConfusionMatrix(ClassMetric):
         if not trainer.is_global_zero or trainer.sanity_checking:
             return
         is_final = trainer.state.fn is not TrainerFn.FITTING
-        if is_final or any(shows_media(logger) for logger in trainer.loggers):
+        if is_final or any(publish.shows_media(logger) for logger in trainer.loggers):
             self._draw(stage, counts, trainer, is_final)
         if is_final and len(self.class_names) <= self.most_printed:
             print_counts(counts, self.class_names, f"Confusion matrix, {SPLITS[stage]}")
@@ -177,15 +169,15 @@ class ConfusionMatrix(ClassMetric):
         figure = plot_confusion_matrix(
             counts, self.class_names, title=f"Confusion matrix, {SPLITS[stage]}, step {trainer.global_step}"
         )
-        if is_sample(trainer):
+        if publish.is_sample(trainer):
             mark_sample(figure)
         rows = confusion_table(counts, self.class_names)
-        publish_figure(trainer, f"{stage}/confusion_matrix", figure)
-        publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
+        publish.publish_figure(trainer, f"{stage}/confusion_matrix", figure)
+        publish.publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
                 chart = {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)}
-                logger.log_metrics(chart, step_of(trainer))
+                logger.log_metrics(chart, publish.step_of(trainer))
         if is_final:
             save(figure, self.folder / f"{SPLITS[stage]}.png")
             write_rows(self.folder / f"{SPLITS[stage]}.csv", rows)
@@ -260,7 +252,7 @@ class ReviewTable(EvaluationCallback):
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         if trainer.is_global_zero and trainer.state.fn is not TrainerFn.FITTING:
-            data_of(trainer, self)
+            publish.data_of(trainer, self)
             judged = (outputs.get("rows", batch.rows), outputs["targets"], outputs["probabilities"].float())
             self._judged.append(tuple(each.cpu() for each in judged))
 
@@ -270,9 +262,9 @@ class ReviewTable(EvaluationCallback):
         rows, targets, shares = (torch.cat(each).numpy() for each in zip(*self._judged, strict=True))
         self._judged = []
         chosen = rows.argsort()[: self.num_reviews] if stage == "test" else places_of_cells(targets, shares)
-        table = table_of(data_of(trainer, self), rows[chosen], targets[chosen], shares[chosen])
+        table = table_of(publish.data_of(trainer, self), rows[chosen], targets[chosen], shares[chosen])
         if stage == "test":
-            publish_table(trainer, "test/reviews", table)
+            publish.publish_table(trainer, "test/reviews", table)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_rows(self.folder / f"{SPLITS[stage]}.csv", table)
 

@@ -20,17 +20,11 @@ from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded, number_of, overlaps, take_fold
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
+from firstlight.text import tokenizers
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import (
-    Text,
-    Tokenizer,
-    document_frequency,
-    subword_tokenizer,
-    word_frequency,
-    word_tokenizer,
-)
+from firstlight.text.tokenizers import Text, Tokenizer
 
 VERSION = 5  # increase it when the encoding changes, so that the cache is not reused
 LARGE = 2**26  # bytes of files that are read several times and encoded by several processes
@@ -237,15 +231,15 @@ def _train_tokenizer(rows: Iterable[Text], options: TextOptions, *, is_large: bo
     wanted, pairs = options.tokenizer, options.reads_pairs or options.choices is not None
     texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
     is_subword, marks = wanted.kind is TokenizerKind.subword, bool(wanted.punctuation)
-    count = word_frequency if is_subword else partial(document_frequency, punctuation=marks)
+    count = tokenizers.word_frequency if is_subword else partial(tokenizers.document_frequency, punctuation=marks)
     frequency: Counter[str] = Counter()
     for part in _mapped(count, texts, is_large=is_large):
         frequency.update(part)
     if is_subword:
         assert wanted.max_size is not None
-        return subword_tokenizer(frequency, wanted.max_size, pairs=pairs)
+        return tokenizers.subword_tokenizer(frequency, wanted.max_size, pairs=pairs)
     sizes = (wanted.min_document_frequency, wanted.max_size)
-    return word_tokenizer(frequency, *sizes, punctuation=marks, pairs=pairs)
+    return tokenizers.word_tokenizer(frequency, *sizes, punctuation=marks, pairs=pairs)
 
 
 def carve_out(

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, hub, store
+from firstlight.data import cache, store
 from firstlight.data.encoding import carve_out
 from firstlight.data.options import SourceKind
-from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
+from firstlight.data.sources import TEXT, Source, UnreachableError, check_path, hash_of, local_source, named_source
 from firstlight.data.store import SPLITS, Encoded, number_of, overlaps
 from firstlight.errors import RunError, UserError
 from firstlight.files.lines import read_text
@@ -281,7 +281,7 @@ def _fetch(url: str) -> bytes:
     except (urllib.error.HTTPError, HTTPException) as error:
         raise RunError(f"data.url={url} cannot be downloaded ({error}); set data.url, or data.path") from error
     except OSError as error:  # unknown host, no route, or timeout
-        raise hub.UnreachableError(str(error)) from error
+        raise UnreachableError(str(error)) from error
     if not content:
         raise RunError(f"data.url={url} is an empty file; set data.url, or data.path")
     return content

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from firstlight.data import windows
 from firstlight.data.arguments import takes
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import EncodedTexts, encode
@@ -17,23 +18,12 @@ from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import StreamTable
-from firstlight.data.windows import (
-    ContinuedText,
-    ContinuedWindows,
-    EveryWindow,
-    RandomWindows,
-    ShuffledDocuments,
-    Stream,
-    WindowBatch,
-    Windows,
-    join,
-)
 from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.generator.options import CharacterOptions, Preparation
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import as_texts
-from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode
+from firstlight.text.text_tokenizers import TextTokenizer, decode
 from firstlight.text.tokenizers import PAD_ID, Text
 
 log = logging.getLogger(__name__)
@@ -48,7 +38,7 @@ class StreamData(TableData):
         separator_id: The token between documents. None if the text is one document.
     """
 
-    index_batch = WindowBatch
+    index_batch = windows.WindowBatch
     corpus: Corpus | EncodedTexts
     tokenizer: TextTokenizer
     separator_id: int | None = None
@@ -76,18 +66,18 @@ class StreamData(TableData):
         if self.stateful_window and self.share.get("world_size", 1) > 1:
             raise UserError(f"data.stateful_window={self.stateful_window} requires one process; set trainer.devices=1")
 
-    def stream(self, split: str | None = None) -> Stream:
+    def stream(self, split: str | None = None) -> windows.Stream:
         """Return the positions of the tokens of a split in the table. None returns those of all splits in order."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
         if not len(documents):
-            return Stream(range(0))
+            return windows.Stream(range(0))
         if self.separator_id is not None:
-            return Stream(join(offsets, documents, self._separator))
+            return windows.Stream(windows.join(offsets, documents, self._separator))
         first, end = int(offsets[documents[0]]), int(offsets[documents[-1] + 1])
-        return Stream(range(first, end if split is None else first + self._num_tokens(split)))
+        return windows.Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
-    def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
+    def ids(self, stream: windows.Stream, most: int | None = None) -> NDArray[np.int64]:
         """Return the tokens of a stream, (n,). most: the largest n, or None."""
         return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
 
@@ -118,16 +108,16 @@ class StreamData(TableData):
         options, documents = self.options, self._documents["train"]
         offsets = self.corpus.ids.offsets
         sizes = (options.context_length, options.batch_size, options.seed)
-        batches: RandomWindows | ShuffledDocuments | ContinuedWindows
+        batches: windows.RandomWindows | windows.ShuffledDocuments | windows.ContinuedWindows
         if self.separator_id is None:
-            batches = RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
+            batches = windows.RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
         else:
-            batches = ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
+            batches = windows.ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
         if self.stateful_window:
             text = self.stream("train")
-            streams = batches.joined if isinstance(batches, ShuffledDocuments) else lambda _: text
-            batches = ContinuedWindows(streams, self.stateful_window, options.batch_size)
-        return self.training_loader(Windows(), batches)
+            streams = batches.joined if isinstance(batches, windows.ShuffledDocuments) else lambda _: text
+            batches = windows.ContinuedWindows(streams, self.stateful_window, options.batch_size)
+        return self.training_loader(windows.Windows(), batches)
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         self.reader = tokenizer_of_json(metadata["tokenizer"])
@@ -137,12 +127,12 @@ class StreamData(TableData):
         self.ensure_setup()
         return self.text_loader(self.stream(split))
 
-    def text_loader(self, stream: Stream) -> TableLoader:
+    def text_loader(self, stream: windows.Stream) -> TableLoader:
         """Return a loader of all windows of a stream, which do not overlap."""
         length, size = self.options.context_length, self.options.evaluation_batch_size
         if self.stateful_window:  # with a state, the length of a window changes the speed and not the results
-            return self.table_loader(Windows(), ContinuedText(stream, length * size, batch_size=1))
-        return self.table_loader(Windows(), EveryWindow(stream, length, size, **self.share))
+            return self.table_loader(windows.Windows(), windows.ContinuedText(stream, length * size, batch_size=1))
+        return self.table_loader(windows.Windows(), windows.EveryWindow(stream, length, size, **self.share))
 
     @property
     def _separator(self) -> int:
@@ -284,4 +274,4 @@ class ReviewTextData(StreamData):
     def open(self) -> None:
         """Open the encoded texts and set `corpus` and `tokenizer`."""
         self.corpus = encode(self.source, self.options, self.reader)
-        self.tokenizer = WordText(self.corpus.tokenizer)
+        self.tokenizer = self.corpus.tokenizer

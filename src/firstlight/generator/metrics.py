@@ -17,7 +17,6 @@ from firstlight.console import quoted_below
 from firstlight.errors import UserError
 from firstlight.generator.writing import Writer, Writing
 from firstlight.lit.training import Training
-from firstlight.text.text_tokenizers import writer_of
 
 
 class BitsPerCharacter(TokenMetric):
@@ -49,7 +48,7 @@ class BitsPerCharacter(TokenMetric):
         data = data_if_any(trainer)
         module = pl_module if isinstance(pl_module, Training) and pl_module.kind == "generator" else None
         if data is None and module is not None and module.metadata is not None:
-            counts = writer_of(module.tokenizer).characters_per_token()
+            counts = module.tokenizer.characters_per_token()
         else:
             counts = data_of(trainer, self).tokenizer.characters_per_token()
         self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)

@@ -16,7 +16,8 @@ from firstlight.generator.options import Preparation
 from firstlight.generator.run import GeneratorRun
 from firstlight.generator.writing import Writing
 from firstlight.kind.panel import Event, Inputs, Panel, end_of
-from firstlight.text.text_tokenizers import WordText, first_id
+from firstlight.text.text_tokenizers import first_id
+from firstlight.text.tokenizers import Tokenizer
 
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")
 LONGEST_NAME = 40  # tokens of a document whose beginning is an example
@@ -48,7 +49,7 @@ class GeneratorPanel(Panel):
             written = self.run.write(self.run.read("", options), 2, options)
             texts = ("", *(text[: text.find(" ") + 1 or -(-len(text) // 2)] for text in written))
         else:
-            texts = WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
+            texts = WORDS if isinstance(self.run.tokenizer, Tokenizer) else PLAYS
         spelled = (next(filter(self._can_read, (text, text.lower())), None) for text in texts)
         return tuple(text for text in spelled if text is not None) or ("",)
 

@@ -23,18 +23,8 @@ from firstlight.kind.run import MOST_ROWS, SPLIT, Run
 from firstlight.kind.tokens import DrawnTokens, drawn_characters, drawn_words
 from firstlight.lazy import later
 from firstlight.lit.metadata import Checks, of_type
-from firstlight.text.text_tokenizers import (
-    BytePairTokenizer,
-    CharacterTokenizer,
-    PieceDecoder,
-    TextTokenizer,
-    TextWordTokenizer,
-    decode,
-    first_id,
-    readable,
-    writer_of,
-)
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.text_tokenizers import CharacterTokenizer, PieceDecoder, decode, first_id, readable
+from firstlight.text.tokenizers import TextTokenizer
 
 if TYPE_CHECKING:
     from firstlight.generator.data import StreamData
@@ -90,7 +80,7 @@ class GeneratorRun(Run, Writer):
     kind = "generator"
     config_type = GeneratorConfig
     metadata_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
-    tokenizer_types = (CharacterTokenizer, BytePairTokenizer, TextWordTokenizer, Tokenizer)
+    tokenizer_types = (TextTokenizer,)
     metric_callbacks = later(
         "firstlight.generator.metrics.BitsPerCharacter",
         "firstlight.callbacks.token_metrics.Perplexity",
@@ -107,7 +97,7 @@ class GeneratorRun(Run, Writer):
         super().__init__(*parts)
         is_of_plays = self.config["data"].get("preparation") == "plays"
         separator_id = self.metadata["separator_id"]
-        Writer.__init__(self, self.network, writer_of(parts[-1]), separator_id, is_of_plays=is_of_plays)
+        Writer.__init__(self, self.network, self.tokenizer, separator_id, is_of_plays=is_of_plays)
 
     def known_documents(self) -> set[str]:
         """Return the short documents of the training data, such as names. The set is empty for a run of one text.

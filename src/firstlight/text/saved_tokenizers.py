@@ -11,14 +11,7 @@ from tokenizers.processors import TemplateProcessing
 from firstlight.errors import UserError
 from firstlight.text.normalize import encodable
 from firstlight.text.sentence_tokenizers import SENTENCES, SentenceTokenizer
-from firstlight.text.text_tokenizers import (
-    BYTE_PAIRS,
-    CHARACTERS,
-    TEXT_WORDS,
-    BytePairTokenizer,
-    CharacterTokenizer,
-    TextWordTokenizer,
-)
+from firstlight.text.text_tokenizers import CHARACTERS, BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 from firstlight.text.tokenizers import PAD, SPECIAL, UNK, Text, Tokenizer, tokens_of
 
 WHITE_SPACE = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"  # of Python's str.split
@@ -60,8 +53,7 @@ class FramedTokenizer(Tokenizer):
 
 AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
 KINDS: dict[str, type[BytePairTokenizer | FramedTokenizer | SentenceTokenizer]] = {
-    BYTE_PAIRS: BytePairTokenizer,
-    TEXT_WORDS: TextWordTokenizer,
+    **{each.kind: each for each in (BytePairTokenizer, TextWordTokenizer)},
     SENTENCES: SentenceTokenizer,
     FRAMED: FramedTokenizer,
 }

@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Self
 
@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 from firstlight.text.normalize import encodable
 from firstlight.text.options import NUM_BYTES
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer, tokens_of
+from firstlight.text.tokenizers import TextTokenizer, Tokenizer, tokens_of
 
 READABLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 CHARACTERS, BYTE_PAIRS, TEXT_WORDS = "characters", "byte_pairs", "text_words"  # the kind in a tokenizer's JSON
@@ -26,36 +26,6 @@ TEXT_PATTERN = (  # a word or up to three equal marks, with the space before it;
 MOST_BYTES_OF_WORD = 4 * LONGEST_WORD + 1
 MOST_WORDS = 2**31 - 1  # of a vocabulary without a limit
 NOT_IN_VOCABULARY = -1
-
-
-class TextTokenizer:
-    """The base class of the tokenizers for generators.
-
-    words: the tokens in readable form; pieces: the bytes that each token writes; unknown_id: the id of a character
-    without a token, or None; unwritten: the ids that a generator must not generate.
-    """
-
-    words: list[str]
-    pieces: list[bytes]
-    unknown_id: int | None = None
-    unwritten: Sequence[int] = ()
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids."""
-        return len(self.words)
-
-    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """Return the ids of many texts."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """Return the tokenizer as JSON."""
-        raise NotImplementedError
-
-    def characters_per_token(self) -> NDArray[np.int64] | None:
-        """Return the number of characters that begin in each token, (vocab_size,) int64, or None if it is not fixed."""
-        return np.array([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces], dtype=np.int64)
 
 
 # A decoder of the pieces of tokens, one at a time. It keeps the bytes of an incomplete character until it is complete.
@@ -237,28 +207,6 @@ class TextWordTokenizer(BytePairTokenizer):
         return cls(backend)
 
 
-class WordText(TextTokenizer):
-    """A tokenizer of words or subwords for a generator. It encodes simplified words and decodes them with spaces."""
-
-    unknown_id: int | None = UNKNOWN_ID
-    unwritten: Sequence[int] = (UNKNOWN_ID,)
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer, self.words = tokenizer, tokenizer.words
-        spaced = [f" {word}".replace(f" {CONTINUATION}", "") for word in self.words]
-        spaced[PAD_ID] = "\n"  # [PAD] separates texts
-        self.pieces = [word.encode() for word in spaced]
-
-    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        return self.tokenizer.encode_batch(texts)
-
-    def characters_per_token(self) -> None:
-        """Return None, because [UNK] may stand for any word."""
-
-    def to_json(self) -> str:
-        return self.tokenizer.to_json()
-
-
 def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
     """Return the text of token ids.
 
@@ -278,11 +226,6 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
     return b"".join(tokenizer.pieces[token_id] for token_id in ids).decode(errors="replace")
 
 
-def writer_of(tokenizer: Tokenizer | TextTokenizer) -> TextTokenizer:
-    """Return a tokenizer with the interface that a generator requires."""
-    return WordText(tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
-
-
 def first_id(tokenizer: TextTokenizer, separator_id: int | None) -> int:
     """Return the id from which a text without a prompt starts.
 
@@ -299,7 +242,7 @@ def readable(tokenizer: TextTokenizer, token_id: int, separator_id: int | None =
     """Return the text of a token, with ␣ for a space, ⏎ for a new line, ⇥ for a tab and [end] for a separator."""
     if token_id == separator_id:
         return "[end]"
-    if isinstance(tokenizer, WordText):
+    if isinstance(tokenizer, Tokenizer):
         return tokenizer.words[token_id]
     return decode(tokenizer, [token_id]).translate(READABLE)
 

@@ -3,10 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, chain
 from typing import Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Regex, models, trainers
 from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
@@ -32,7 +34,37 @@ LONGEST_QUOTE = 40  # characters of a text in a message
 NO_WORDS = "the training texts have no words; check data.text_column"
 
 
-class Tokenizer:
+class TextTokenizer:
+    """The base class of the tokenizers for generators.
+
+    words: the tokens in readable form; pieces: the bytes that each token writes; unknown_id: the id of a character
+    without a token, or None; unwritten: the ids that a generator must not generate.
+    """
+
+    words: list[str]
+    pieces: list[bytes]
+    unknown_id: int | None = None
+    unwritten: Sequence[int] = ()
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of token ids."""
+        return len(self.words)
+
+    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
+        """Return the ids of many texts."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return the tokenizer as JSON."""
+        raise NotImplementedError
+
+    def characters_per_token(self) -> NDArray[np.int64] | None:
+        """Return the number of characters that begin in each token, (vocab_size,) int64, or None if it is not fixed."""
+        return np.array([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces], dtype=np.int64)
+
+
+class Tokenizer(TextTokenizer):
     """A tokenizer of simplified words or subwords, for classifiers.
 
     The ids 0 and 1 are [PAD] and [UNK]. A word outside the vocabulary, or a letter outside the alphabet of a subword
@@ -63,11 +95,14 @@ class Tokenizer:
         True
     """
 
-    unknown_id = UNKNOWN_ID
+    unknown_id: int | None = UNKNOWN_ID
+    unwritten: Sequence[int] = (UNKNOWN_ID,)
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self.split: Callable[[str], list[str]] = words_and_marks if _has_marks(backend) else words
+        divided = json.loads(backend.to_str())["pre_tokenizer"]  # whose pattern shows whether marks are words
+        has_marks = divided is not None and divided["pattern"]["Regex"] == MARKED_PATTERN
+        self.split: Callable[[str], list[str]] = words_and_marks if has_marks else words
         self.words = tokens_of(backend)
         assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
         self.reads_pairs = self.words[START_ID : EXTRACT_ID + 1] == PAIR_MARKS
@@ -83,10 +118,14 @@ class Tokenizer:
         """ "word" or "subword"."""
         return "word" if isinstance(self._backend.model, models.WordLevel) else "subword"
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids."""
-        return len(self.words)
+    @cached_property
+    def pieces(self) -> list[bytes]:  # type: ignore[override]  # computed for generators only
+        """The bytes that each token writes: a space and a word, and a new line for [PAD], which separates texts."""
+        spaced = [f" {word}".replace(f" {CONTINUATION}", "") for word in self.words]
+        return [b"\n", *(word.encode() for word in spaced[PAD_ID + 1 :])]
+
+    def characters_per_token(self) -> None:
+        """Return None, because [UNK] may stand for any word."""
 
     def encode(self, text: Text) -> list[int]:
         """Return the ids of a text, or [] if it has no words."""
@@ -210,7 +249,7 @@ def word_tokenizer(
     frequency: Counter[str], minimum: int, max_size: int | None, *, punctuation: bool = False, pairs: bool = False
 ) -> Tokenizer:
     """Return the tokenizer of `train_word_tokenizer` for a `document_frequency`."""
-    special = special_tokens(pairs=pairs)
+    special = SPECIAL + PAIR_MARKS if pairs else SPECIAL
     kept = most_frequent(frequency, minimum)
     if max_size is not None:
         assert max_size > len(special), f"max_size={max_size}"
@@ -228,11 +267,6 @@ def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
         problem = f"tokenizer.min_document_frequency={minimum} removes all words"
         raise UserError(f"{problem}; set it to {max(frequency.values())} or less")
     return sorted(kept, key=lambda word: (-frequency[word], word))
-
-
-def special_tokens(*, pairs: bool) -> list[str]:
-    """Return the tokens with the first ids. pairs: whether the tokenizer encodes pairs of texts."""
-    return [*SPECIAL, *PAIR_MARKS] if pairs else SPECIAL
 
 
 def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int, pairs: bool = False) -> Tokenizer:
@@ -262,7 +296,8 @@ def subword_tokenizer(frequency: Counter[str], vocab_size: int, *, pairs: bool =
     if not frequency:
         raise UserError(NO_WORDS)
     letters = _alphabet(frequency)
-    base = [*special_tokens(pairs=pairs), *letters, *(CONTINUATION + letter for letter in letters)]
+    special = SPECIAL + PAIR_MARKS if pairs else SPECIAL
+    base = [*special, *letters, *(CONTINUATION + letter for letter in letters)]
     if vocab_size < len(base):
         problem = f"tokenizer.max_size={vocab_size} is too small for the {len(letters)} letters of the texts"
         raise UserError(f"{problem}; set it to {len(base)} or more")
@@ -312,9 +347,3 @@ def _tokenizer(model: models.Model, *, punctuation: bool = False, pairs: bool = 
             single="$A", pair=f"{start} $A {delimiter} $B:1 {extract}:1", special_tokens=ids
         )
     return Tokenizer(backend)
-
-
-def _has_marks(backend: Backend) -> bool:
-    """Return whether the words of a tokenizer include punctuation, according to the pattern in its JSON."""
-    pre_tokenizer = json.loads(backend.to_str())["pre_tokenizer"]
-    return pre_tokenizer is not None and pre_tokenizer["pattern"]["Regex"] == MARKED_PATTERN
