@@ -1,4 +1,4 @@
-"""Enum options by name, errors for unknown names, and names in messages. Imports nothing heavy."""
+"""Enum options by name, checks of options, errors for unknown names, and names in messages. Imports nothing heavy."""
 
 import difflib
 import typing
@@ -45,6 +45,12 @@ def member(kind: type[Choice], value: Any, name: str) -> Choice:
     if isinstance(value, str) and value in kind.__members__:
         return kind[value]
     raise ValueError(f"{name}={value!r} must be one of {', '.join(kind.__members__)}")
+
+
+def require(is_right: bool, problem: str) -> None:
+    """Raise ValueError with the problem unless a condition is true. It checks the options of a dataclass."""
+    if not is_right:
+        raise ValueError(problem)
 
 
 def refuse_unknown(given: Iterable[str], known: Collection[str], owner: str) -> None:

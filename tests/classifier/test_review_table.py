@@ -7,6 +7,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
+from firstlight.callbacks import publish
 from firstlight.classifier import metrics
 from firstlight.classifier.metrics import ReviewTable
 from firstlight.data.options import Labels
@@ -16,7 +17,7 @@ from firstlight.data.options import Labels
 def published(monkeypatch) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return a list of all published tables: the name and the rows of each."""
     tables: list[tuple[str, list[dict[str, Any]]]] = []
-    monkeypatch.setattr(metrics, "publish_table", lambda _, name, rows: tables.append((name, rows)))
+    monkeypatch.setattr(publish, "publish_table", lambda _, name, rows: tables.append((name, rows)))
     return tables
 
 

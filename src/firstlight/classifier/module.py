@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from firstlight.choices import require
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.prediction import outputs_of_texts
 from firstlight.classifier.run import ClassifierRun
@@ -86,8 +87,7 @@ class Classification(Training):
         check_share("label_smoothing", label_smoothing)
         weights = {"ordinal_smoothing": ordinal_smoothing, "r_drop": r_drop, "text_loss_weight": text_loss_weight}
         for name, value in weights.items():
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name}={value} must be a finite number, 0 or above")
+            require(0 <= value < math.inf, f"{name}={value} must be a finite number, 0 or above")
         if text_loss_weight and not getattr(network, "predicts_text", False):
             problem = f"module.text_loss_weight={text_loss_weight} requires a causal network without features"
             raise UserError(f"{problem}; set model.causal=true, model.convolution=null and data.target_encoding=false")

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from firstlight.choices import accept_names
+from firstlight.choices import accept_names, require
 from firstlight.data.row_options import ChoiceRows, FoldOptions, RowOptions
 from firstlight.spelling import declare
 from firstlight.text.options import TokenizerKind, TokenizerOptions, tokenizer_options
@@ -116,16 +116,13 @@ class DataOptions(FoldOptions):
         name: Any = self.name
         if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
             raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
-        for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
-            if getattr(self, name, 1) < 1:
-                raise ValueError(f"data.{name}={getattr(self, name)} must be at least 1")
-        if self.max_train_rows is not None and self.max_train_rows < 1:
-            raise ValueError(f"data.max_train_rows={self.max_train_rows} must be at least 1")
+        for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length", "max_train_rows"):
+            value = getattr(self, name, None)
+            require(value is None or value >= 1, f"data.{name}={value} must be at least 1")
         for name in ("validation_fraction", "test_fraction"):
             share, may_be_0 = getattr(self, name), name == "test_fraction" and not self.has_test
-            if not (0 < share < 0.5 or (may_be_0 and share == 0)):
-                allowed = "be at least 0 and below 0.5" if may_be_0 else "lie between 0 and 0.5"
-                raise ValueError(f"data.{name}={share} must {allowed}")
+            allowed = "be at least 0 and below 0.5" if may_be_0 else "lie between 0 and 0.5"
+            require(0 < share < 0.5 or (may_be_0 and share == 0), f"data.{name}={share} must {allowed}")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
@@ -186,11 +183,10 @@ class TextOptions(DataOptions):
         self.text_column = names = _names(self.text_column)
         if isinstance(names, str):
             return
-        if not self.accepts_pairs:
-            raise ValueError(f"data.text_column={_listed(names)}: only a classifier reads pairs; name one column")
-        if len(names) != 2 or names[0] == names[1]:
-            problem = f"data.text_column={_listed(names)} must be a column, or two different columns"
-            raise ValueError(f"{problem}, as in 'data.text_column=[premise,hypothesis]'")
+        given = f"data.text_column={_listed(names)}"
+        require(self.accepts_pairs, f"{given}: only a classifier reads pairs; name one column")
+        problem = f"{given} must be a column, or two different columns, as in 'data.text_column=[premise,hypothesis]'"
+        require(len(names) == 2 and names[0] != names[1], problem)
 
 
 @dataclass
@@ -271,10 +267,9 @@ class ReviewOptions(WholeTextOptions, RowOptions):
         for key in ("target_encoding", "random_span"):
             if getattr(self, key) and (self.reads_pairs or self.choices is not None):
                 raise ValueError(f"data.{key}=true requires single texts; name one data.text_column")
-        if self.target_encoding_pairs < 1:
-            raise ValueError(f"data.target_encoding_pairs={self.target_encoding_pairs} must be at least 1")
-        if not 0 < (shrinkage := self.target_encoding_shrinkage) < math.inf:
-            raise ValueError(f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
+        pairs, shrinkage = self.target_encoding_pairs, self.target_encoding_shrinkage
+        require(pairs >= 1, f"data.target_encoding_pairs={pairs} must be at least 1")
+        require(0 < shrinkage < math.inf, f"data.target_encoding_shrinkage={shrinkage} must be a finite number above 0")
         self.check_rows(self.text_columns)
         if self.fold_group is not None and self.folds is None:
             raise ValueError(f"data.fold_group={self.fold_group} requires data.folds; set it to the number of parts")
@@ -303,21 +298,17 @@ class ReviewOptions(WholeTextOptions, RowOptions):
     def _check_choices(self, columns: list[str]) -> None:
         """Raise ValueError for options that do not apply to multiple choice."""
         self.text_column, answers = _names(self.text_column), _names(columns)
+        given = f"data.choice_columns={_listed(answers)}"
         if isinstance(answers, str) or len(answers) < 2:
-            problem = f"data.choice_columns={_listed(answers)} must be two or more columns"
-            raise ValueError(f"{problem}, as in 'data.choice_columns=[ending_a,ending_b]'")
+            raise ValueError(f"{given} must be two or more columns, as in 'data.choice_columns=[ending_a,ending_b]'")
         self.choice_columns = answers
-        if not self.text_column or len(set(self.text_columns)) < len(self.text_columns):
-            both = f"data.text_column={_listed(self.text_column)} and data.choice_columns={_listed(answers)}"
-            raise ValueError(f"{both} must be different columns; remove one of them")
-        problems = {
-            f"requires data.labels=classes, not {self.labels.value}": self.labels is not Labels.classes,
-            "does not apply to data.both_orders=true; set it to false": self.both_orders,
-            "does not apply to data.target_encoding=true; set it to false": self.target_encoding,
-        }
-        for problem, is_wrong in problems.items():
-            if is_wrong:
-                raise ValueError(f"data.choice_columns={_listed(answers)} {problem}")
+        are_different = bool(self.text_column) and len(set(self.text_columns)) == len(self.text_columns)
+        both = f"data.text_column={_listed(self.text_column)} and {given}"
+        require(are_different, f"{both} must be different columns; remove one of them")
+        is_of_classes = self.labels is Labels.classes
+        require(is_of_classes, f"{given} requires data.labels=classes, not {self.labels.value}")
+        for key in ("both_orders", "target_encoding"):
+            require(not getattr(self, key), f"{given} does not apply to data.{key}=true; set it to false")
 
 
 for _options in (ReviewOptions, ReviewTextOptions):
@@ -330,11 +321,9 @@ def checked_separator(separator: str | None, encoding: str) -> str | None:
         has_ascii_lines = "\n".encode(encoding) == b"\n"
     except LookupError:
         has_ascii_lines = False
-    if not has_ascii_lines:
-        raise ValueError(f"data.encoding={encoding} must be an encoding such as utf-8 or cp1252")
+    require(has_ascii_lines, f"data.encoding={encoding} must be an encoding such as utf-8 or cp1252")
     separator = "\t" if separator == "\\t" else separator
-    if separator is not None and len(separator) != 1:
-        raise ValueError(f"data.separator={separator} must be one character")
+    require(separator is None or len(separator) == 1, f"data.separator={separator} must be one character")
     return separator
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from firstlight.choices import listed
+from firstlight.choices import listed, require
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError
 from firstlight.text.options import PAIR_SEPARATOR
@@ -41,15 +41,11 @@ class FoldOptions:
 
     def check_folds(self) -> None:
         """Raise ValueError for values that are out of range."""
-        if self.fold_seed < 0:
-            raise ValueError(f"data.fold_seed={self.fold_seed} must be at least 0")
-        if self.folds is None:
-            if self.fold != 0:
-                raise ValueError(f"data.fold={self.fold} requires data.folds; set it to the number of parts")
-        elif self.folds < 2:
-            raise ValueError(f"data.folds={self.folds} must be at least 2, or null")
-        elif not 0 <= self.fold < self.folds:
-            raise ValueError(f"data.fold={self.fold} must be at least 0 and below data.folds={self.folds}")
+        folds, fold = self.folds, f"data.fold={self.fold}"
+        require(self.fold_seed >= 0, f"data.fold_seed={self.fold_seed} must be at least 0")
+        require(folds is not None or self.fold == 0, f"{fold} requires data.folds; set it to the number of parts")
+        require(folds is None or folds >= 2, f"data.folds={folds} must be at least 2, or null")
+        require(folds is None or 0 <= self.fold < folds, f"{fold} must be at least 0 and below data.folds={folds}")
 
 
 class LongTexts(Enum):
@@ -93,12 +89,10 @@ class RowOptions:
         for key in ("fold_group", "group_weights", "finish_on"):
             if self.group_column is None and getattr(self, key) is not None:
                 raise ValueError(f"data.{key} requires data.group_column; set it to the column of the groups")
-        if not 0 < self.finish_share < 1:
-            raise ValueError(f"data.finish_share={self.finish_share} must lie between 0 and 1")
+        require(0 < self.finish_share < 1, f"data.finish_share={self.finish_share} must lie between 0 and 1")
         given: Any = self.group_weights  # of any type on the command line
-        is_mapping = given is None or isinstance(given, Mapping)
-        if not is_mapping:
-            raise ValueError(f"data.group_weights={given} must be a mapping, as in 'data.group_weights={{books:2}}'")
+        problem = f"data.group_weights={given} must be a mapping, as in 'data.group_weights={{books:2}}'"
+        require(given is None or isinstance(given, Mapping), problem)
         for name, weight in (given or {}).items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
                 raise ValueError(f"data.group_weights: the weight {weight} of {name} must be a finite number above 0")
@@ -115,10 +109,8 @@ def column_and_pattern(group_column: str) -> tuple[str, re.Pattern[str]]:
         pattern = re.compile(text or "(.*)", re.DOTALL)
     except re.error as error:
         raise ValueError(f"data.group_column={group_column}: {error}; correct the regular expression") from None
-    if not column or not pattern.groups:
-        raise ValueError(
-            f"data.group_column={group_column} must be a column, or a pattern such as id:^(.+)_; change it"
-        )
+    problem = f"data.group_column={group_column} must be a column, or a pattern such as id:^(.+)_; change it"
+    require(bool(column and pattern.groups), problem)
     return column, pattern
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from firstlight.choices import require
 from firstlight.decoding.generate import for_inference
 
 WIDEST_BEAM = 100
@@ -28,12 +29,10 @@ class Search:
 
     def __post_init__(self) -> None:
         """Raise ValueError if a value is out of range or if `end_id` is in `never`."""
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
-        if self.beam_size > WIDEST_BEAM:
-            raise ValueError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 rarely help")
-        if not 0 <= self.length_penalty < 10:
-            raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
+        beams, penalty = self.beam_size, self.length_penalty
+        require(beams >= 1, f"beam_size={beams} must be at least 1")
+        require(beams <= WIDEST_BEAM, f"beam_size={beams} must be at most {WIDEST_BEAM}; more than 10 rarely help")
+        require(0 <= penalty < 10, f"length_penalty={penalty:g} must be at least 0 and below 10")
         if self.end_id in self.never:
             raise ValueError(f"end_id={self.end_id} is in never, so no translation could end; remove it from never")
 

@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import ClassVar
 
+from firstlight.choices import require
 from firstlight.data.options import DataOptions, SourceKind
 from firstlight.networks.config import TransformerConfig, check_at_least
 from firstlight.spelling import declare
@@ -46,8 +47,7 @@ class GeneratorConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context_length < 2:
-            raise ValueError(f"context_length={self.context_length} must be at least 2 for a generator")
+        require(self.context_length > 1, f"context_length={self.context_length} must be at least 2 for a generator")
         check_at_least("model.num_loops", self.num_loops, 1)
         if self.causal_convolution is not None:
             check_at_least("model.causal_convolution", self.causal_convolution, 2)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from firstlight.choices import require
 from firstlight.decoding.generate import WINDOWS, Sampling, Window, generate
 from firstlight.errors import UserError
 from firstlight.generator.network import Generator
@@ -38,14 +39,12 @@ class Writing(Sampling):
         """Raise UserError if a value is out of range."""
         try:
             super().__post_init__()
+            tokens, seed = f"tokens={self.tokens}", f"seed={self.seed}"
+            require(1 <= self.tokens <= MOST_TOKENS, f"{tokens} must be at least 1 and at most {MOST_TOKENS:,}")
+            require(self.seed is None or 0 <= self.seed < 2**63, f"{seed} must be at least 0 and below 2^63")
+            require(self.window in WINDOWS, f"window={self.window} must be one of {', '.join(WINDOWS)}")
         except ValueError as error:
             raise UserError(str(error)) from error
-        if not 1 <= self.tokens <= MOST_TOKENS:
-            raise UserError(f"tokens={self.tokens} must be at least 1 and at most {MOST_TOKENS:,}")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
-        if self.window not in WINDOWS:
-            raise UserError(f"window={self.window} must be one of {', '.join(WINDOWS)}")
 
 
 class Prompt(NamedTuple):

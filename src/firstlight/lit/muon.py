@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
+from firstlight.choices import require
+
 ITERATIONS = 5  # of Newton and Schulz
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic that moves singular values near 1 in the fewest steps
 
@@ -54,10 +56,8 @@ class MuonAdamW(AdamW):
         weight_decay: float = 0.0,
         fused: bool | None = None,
     ) -> None:
-        if not matrix_lr >= 0:  # False for nan, too
-            raise ValueError(f"matrix_lr={matrix_lr} must be at least 0")
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum={momentum} must be at least 0 and below 1")
+        require(matrix_lr >= 0, f"matrix_lr={matrix_lr} must be at least 0")  # nan is not
+        require(0 <= momentum < 1, f"momentum={momentum} must be at least 0 and below 1")
         super().__init__(params, lr=lr, betas=betas, weight_decay=weight_decay, fused=fused)
         self.defaults |= {"matrix_lr": matrix_lr, "momentum": momentum}
         for group in self.param_groups:

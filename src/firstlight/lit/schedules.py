@@ -9,6 +9,7 @@ from lightning.pytorch import LightningDataModule, Trainer
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from firstlight.choices import require
 from firstlight.data.batches import steps_of
 from firstlight.errors import UserError
 from firstlight.lit.lightning_internals import data_of_fit
@@ -157,8 +158,7 @@ def warmup_stable_decay(
         >>> [round(rate, 3) for rate in scheduler.get_last_lr()]
         [1.0]
     """
-    if not 0 < decay_fraction <= 1:
-        raise ValueError(f"decay_fraction={decay_fraction} must be above 0 and at most 1")
+    require(0 < decay_fraction <= 1, f"decay_fraction={decay_fraction} must be above 0 and at most 1")
 
     def decay(progress: float) -> float:
         left = min(1.0, (1 - progress) / decay_fraction)
@@ -247,8 +247,7 @@ def one_cycle(
     if not cycle_momentum:
         return LambdaLR(optimizer, rate)
     for name, value in (("base_momentum", base_momentum), ("max_momentum", max_momentum)):
-        if not 0 <= value < 1:
-            raise ValueError(f"{name}={value} must be at least 0 and below 1")
+        require(0 <= value < 1, f"{name}={value} must be at least 0 and below 1")
     if not {"betas", "momentum"} & set(optimizer.defaults):
         raise ValueError("cycle_momentum=true requires an optimizer with betas or momentum; set it to false")
     return LambdaLRAndMomentum(optimizer, rate, partial(cycle, max_momentum, base_momentum, max_momentum))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from firstlight.choices import require
 from firstlight.data.options import WholeTextOptions
 from firstlight.networks.config import TransformerConfig, check_convolution
 from firstlight.networks.variants import Activation, NormKind
@@ -69,8 +70,7 @@ class MaskedReviewOptions(WholeTextOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.mask_fraction < 1:
-            raise ValueError(f"data.mask_fraction={self.mask_fraction} must lie between 0 and 1")
+        require(0 < self.mask_fraction < 1, f"data.mask_fraction={self.mask_fraction} must lie between 0 and 1")
 
 
 declare("data", MaskedReviewOptions)

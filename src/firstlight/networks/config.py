@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
-from firstlight.choices import accept_names
+from firstlight.choices import accept_names, require
 from firstlight.networks.variants import (
     Activation,
     FeedForwardKind,
@@ -171,19 +171,17 @@ class TransformerConfig:
         check_share("model.attention_dropout", self.attention_dropout)
         for name in ("embedding_std", "norm_eps"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"model.{name}={value} must be a finite number above 0")
+            require(value is None or 0 < value < math.inf, f"model.{name}={value} must be a finite number above 0")
 
     def _check_positions(self) -> None:
         scale, base = f"model.position_scale={self.position_scale}", f"model.rotary_base={self.rotary_base}"
-        if not 0 < self.position_scale <= 1:
-            raise ValueError(f"{scale} must be above 0 and at most 1")
-        if self.position_scale < 1 and self.positions not in (Positions.sinusoidal, Positions.rotary):
-            raise ValueError(f"{scale} requires model.positions=sinusoidal or rotary; set it to 1")
-        if not 1 < self.rotary_base < math.inf:
-            raise ValueError(f"{base} must be a finite number above 1")
-        if self.rotary_base != WAVE_LENGTH_BASE and self.positions is not Positions.rotary:
-            raise ValueError(f"{base} requires model.positions=rotary; set it to {WAVE_LENGTH_BASE:.0f}")
+        is_rotary = self.positions is Positions.rotary
+        can_scale = is_rotary or self.positions is Positions.sinusoidal or self.position_scale == 1
+        has_base = is_rotary or self.rotary_base == WAVE_LENGTH_BASE
+        require(0 < self.position_scale <= 1, f"{scale} must be above 0 and at most 1")
+        require(can_scale, f"{scale} requires model.positions=sinusoidal or rotary; set it to 1")
+        require(1 < self.rotary_base < math.inf, f"{base} must be a finite number above 1")
+        require(has_base, f"{base} requires model.positions=rotary; set it to {WAVE_LENGTH_BASE:.0f}")
 
     def _check_layers(self) -> None:
         has_last_layers = self.residual and self.output_projection and self.feed_forward is not FeedForwardKind.linear
@@ -289,14 +287,12 @@ class TransformerConfig:
 
 def check_at_least(name: str, value: int | None, minimum: int) -> None:
     """Raise ValueError unless minimum <= value, an integer of 64 bits."""
-    if not isinstance(value, int) or not minimum <= value < 2**63:
-        raise ValueError(f"{name}={value} must be at least {minimum}")
+    require(isinstance(value, int) and minimum <= value < 2**63, f"{name}={value} must be at least {minimum}")
 
 
 def check_share(name: str, value: float) -> None:
     """Raise ValueError unless 0 <= value < 1."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}={value} must be at least 0 and below 1")
+    require(0 <= value < 1, f"{name}={value} must be at least 0 and below 1")
 
 
 def check_convolution(width: int | None) -> None:
