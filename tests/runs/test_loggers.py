@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
-from matplotlib.figure import Figure
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -20,7 +21,7 @@ from firstlight.runs import trackio_logger, wandb_logger
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.trackio_logger import TrackioLogger
 from firstlight.runs.wandb_logger import ResumableWandbLogger
-from wandb_files import OF_EVERY_TASK, Run, no_key, read_run
+from wandb_files import OF_EVERY_TASK, Run, no_key, read_run, runs_below
 
 NO_METRICS = {"step", "epoch", "seconds", "told"}
 CONFUSION_FILES = {
@@ -225,7 +226,7 @@ def test_a_resumed_run_has_each_step_once_and_its_status(new, steps, tmp_path: P
             for each in (history, logger):
                 each.log_metrics({"loss": step / first if first else step}, step)
         if isinstance(logger, TrackioLogger):
-            logger.log_figure("figure", Figure(), 5)
+            logger.log_picture("figure", Image.new("RGB", (3, 2)), 5)
             logger.log_table("table", ["a", "b"], [[1, "x"]], 5)
         logger.finalize("success")
         for each in (wandb_logger, trackio_logger):
@@ -255,24 +256,34 @@ def media_in_wandb(run: Run) -> dict[str, list[int]]:
     }
 
 
+def media_in_tensorboard(folder: Path) -> dict[str, list[int]]:
+    events = EventAccumulator(str(folder / "tensorboard"), size_guidance={"images": 0, "tensors": 0}).Reload()
+    found = {name: events.Images(name) for name in events.Tags()["images"]}
+    found |= {
+        name.removesuffix("/text_summary"): events.Tensors(name) for name in events.Tags()["tensors"] if name[0] != "_"
+    }
+    return {name: [event.step for event in each] for name, each in found.items()}
+
+
+def media_in_trackio(logs: Path, ending: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in trackio_rows(logs / "trackio", ending):
+        for name in (name for name, value in row.items() if isinstance(value, dict)):
+            found.setdefault(name, []).append(row["step"])
+    return found
+
+
 @OF_EVERY_TASK
 def test_tensorboard_has_the_figures_and_tables_that_wandb_has(logged: Callable[[str], Run], task: str) -> None:
-    events = events_of(logged(task))
-    found = {name: [event.step for event in events.Images(name)] for name in events.Tags()["images"]}
-    for name in events.Tags()["tensors"]:
-        if not name.startswith("_hparams_"):
-            found[name.removesuffix("/text_summary")] = [event.step for event in events.Tensors(name)]
+    found = media_in_tensorboard(logged(task).folder)
     assert found == media_in_wandb(logged(task))
     assert found.keys() == FILES[task].keys()
 
 
 @OF_EVERY_TASK
 def test_trackio_has_the_figures_and_tables_that_wandb_has(logged: Callable[[str], Run], task: str) -> None:
-    found: dict[str, list[int]] = {}
-    for row in trackio_rows(logged(task).folder.parents[2] / "trackio", logged(task).folder.name):
-        for name in (name for name, value in row.items() if isinstance(value, dict)):
-            found.setdefault(name, []).append(row["step"])
-    assert found == media_in_wandb(logged(task))
+    run = logged(task)
+    assert media_in_trackio(run.folder.parents[2], run.folder.name) == media_in_wandb(run)
 
 
 @OF_EVERY_TASK
@@ -309,3 +320,58 @@ def test_the_confusion_matrix_in_the_folder_is_that_of_the_best_checkpoint(logge
     right = sum(int(row["count"]) for row in rows if row["true"] == row["predicted"])
     share = right / sum(int(row["count"]) for row in rows)
     assert share == pytest.approx(run.metrics["metrics"]["val/accuracy"]) == pytest.approx(max(v for _, v in points))
+
+
+# --- after the run ---
+
+
+@pytest.fixture
+def copied(logged: Callable[[str], Run], tmp_path: Path) -> Run:
+    """Return the run of stars in a copy of its log folder."""
+    run = logged("stars")
+    shutil.copytree(run.folder.parents[2], tmp_path / "logs", symlinks=True)
+    (copy,) = runs_below(tmp_path / "logs" / run.folder.relative_to(run.folder.parents[2]))
+    return copy
+
+
+def test_explore_adds_its_figures_to_the_run_in_each_logger_after_its_last_step(copied, scripts, tmp_path) -> None:
+    folder, logs = copied.folder, copied.folder.parents[2]
+    config, media = trackio_config(logs / "trackio", folder.name), media_in_wandb(copied)
+    numbers = [read(copied) for read in (in_tensorboard, in_trackio)]
+    words = (str(folder), "--log", "--figures", "attention", "curves")
+    done = scripts.run_alone("explore", *words, environ=no_key(tmp_path))
+    assert done.returncode == 0, done.stderr
+    added = {"explore/attention": [7], "explore/curves": [7]}  # the test was at step 6
+    (part,) = (run for run in runs_below(folder) if run.files != copied.files)
+    assert (in_wandb(part), media_in_wandb(part)) == ({}, added)
+    assert media_in_trackio(logs, folder.name) == media_in_tensorboard(folder) == media | added
+    assert [read(copied) for read in (in_tensorboard, in_trackio)] == numbers
+    assert trackio_config(logs / "trackio", folder.name) == config
+    assert part.all("run")[0]["run_id"] == copied.all("run")[0]["run_id"]
+    for name in config.keys() - {"status", "parameters", "best", "tags", "_Created", "_Group", "_Username"}:
+        assert part.config[name] == config[name], name
+    assert part.summary.items() >= {"status": "finished", **copied.metrics["metrics"]}.items()
+
+
+def test_report_adds_its_tables_and_figures_to_each_logger_as_a_run_of_its_own(copied, scripts, tmp_path) -> None:
+    sweep, logs = copied.folder.parent, copied.folder.parents[2]
+    Image.new("RGB", (3, 2)).save(sweep / "ladder.png")
+    done = scripts.run_alone("report", str(sweep), "--log", environ=no_key(tmp_path))
+    assert done.returncode == 0, done.stderr
+    run = read_run(next(sweep.glob("wandb/offline-run-*/run-*.wandb")))
+    added = media_in_wandb(run)
+    assert added == media_in_tensorboard(sweep) == media_in_trackio(logs, f"report of {sweep.name}")
+    assert added["report/ladder"] == [0]
+    assert sum(name.startswith("report/stars") for name in added) == 1
+    told = run.all("run")[0]
+    assert (told["job_type"], told["run_group"], told["display_name"]) == (
+        "report",
+        sweep.name,
+        f"report of {sweep.name}",
+    )
+
+
+@pytest.mark.parametrize("command", ["explore", "report"])
+def test_a_run_without_such_a_logger_is_refused(command, trained, scripts) -> None:
+    problem = scripts.refuse(command, str(trained("sentiment")), "--log")
+    assert re.search(r" without a logger that shows figures; omit --log, or use logger=wandb or ", problem)

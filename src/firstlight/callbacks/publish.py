@@ -1,12 +1,15 @@
 """Functions that send figures and tables to the loggers that can show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
+import numpy as np
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from matplotlib.figure import Figure
+from PIL import Image
 
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
@@ -56,28 +59,40 @@ def step_of(trainer: Trainer) -> int:
 
 def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
     """Send a figure to every logger that can show figures."""
-    for logger in trainer.loggers:
-        if isinstance(logger, WandbLogger):
-            import wandb
-
-            logger.log_metrics({name: wandb.Image(figure)}, step_of(trainer))
-        elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_figure(name, figure, step_of(trainer))
-        elif isinstance(logger, TrackioLogger):
-            logger.log_figure(name, figure, step_of(trainer))
+    if any(map(shows_media, trainer.loggers)):
+        figure.savefig(drawn := BytesIO(), format="png")
+        send_picture(trainer.loggers, name, Image.open(drawn), step_of(trainer))
 
 
 def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Send a table to every logger that can show tables. rows: rows with the same columns."""
+    send_table(trainer.loggers, name, rows, step_of(trainer))
+
+
+def send_picture(loggers: Iterable[Logger], name: str, picture: Image.Image, step: int) -> None:
+    """Send a picture to every logger that can show pictures."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            import wandb
+
+            logger.log_metrics({name: wandb.Image(picture)}, step)
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_image(name, np.asarray(picture.convert("RGB")), step, dataformats="HWC")
+        elif isinstance(logger, TrackioLogger):
+            logger.log_picture(name, picture, step)
+
+
+def send_table(loggers: Iterable[Logger], name: str, rows: Sequence[Mapping[str, object]], step: int) -> None:
     """Send a table to every logger that can show tables. rows: rows with the same columns."""
     if not rows:
         return
     columns = list(rows[0])
     cells = [[row[column] for column in columns] for row in rows]
-    for logger in trainer.loggers:
+    for logger in loggers:
         if isinstance(logger, WandbLogger | TrackioLogger):
-            logger.log_table(name, columns, cells, step=step_of(trainer))
+            logger.log_table(name, columns, cells, step=step)
         elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))
+            logger.experiment.add_text(name, markdown(columns, rows), step)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

@@ -45,6 +45,7 @@ class ExploreOptions:
         film: Make the film of the training from the checkpoints of callbacks.checkpoint.keep_every: film.gif, and the
             steps in figures.html. Without --figures, no other figure is made.
         task: Plot the data of this task, instead of a run.
+        log: Add the figures to the run in W&B, Trackio or TensorBoard, whichever it was trained with.
         open: Open figures.html in the browser.
         checkpoint: The checkpoint of the run to use.
         log_dir: The folder below which `latest` and `best` search runs, and in which the figures of a task are written.
@@ -59,6 +60,7 @@ class ExploreOptions:
     film: bool = False
     task: str | None = None
     data: DataChanges = field(default_factory=DataChanges)
+    log: bool = False
     open: bool = False
     checkpoint: Literal["best", "last"] = "best"
     log_dir: Path = Path("logs")
@@ -96,7 +98,7 @@ def shows_sample(subject: "Subject") -> bool:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
-    refuse_links(folder.path, "figures")
+    refuse_links(folder.path, "" if options.log else "figures")
     config = config_of_network(folder)
     try:
         traits = traits_of(config, is_run=True)
@@ -116,6 +118,10 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     from firstlight.kind.subject import Subject
     from firstlight.lab.explore.page import Page
 
+    if options.log:
+        from firstlight.lab.logged import log_exploration, nodes_with_figures
+
+        nodes_with_figures([config], folder.path)
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     if loaded.kind != kind.name:
         found = KINDS[loaded.kind].noun
@@ -148,11 +154,14 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
             raise UserError(str(error)) from error
     if drawings:
         draw(drawings, subject, page)
-    return finish(page)
+    path = finish(page)
+    if options.log:
+        log_exploration(folder, config, [page.folder / f"{name}.png" for name in page.shown])
+    return path
 
 
 def _explore_task(options: ExploreOptions) -> Path:
-    for name in ("text", "against", "compare", "film"):
+    for name in ("text", "against", "compare", "film", "log"):
         if getattr(options, name):
             raise UserError(f"--{name} requires a run, and --task {options.task} plots only data; omit the option")
     from firstlight.config.checks import compose_task

@@ -16,6 +16,7 @@ from firstlight.command_options import JsonOption, parse
 from firstlight.commands.frame import open_page
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
+from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import install_command
 from firstlight.lab.reports import tables
 from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs, has_folds
@@ -25,14 +26,13 @@ from firstlight.lab.reports.page import page
 from firstlight.lab.reports.pair import compare_runs, decision
 from firstlight.lab.reports.run_rows import plain_board, runs_table
 from firstlight.lab.reports.scaling import learning_curves, scaling, section_of
-from firstlight.lab.reports.tables import Column, Section, Table
-from firstlight.runs.folder import SAMPLE_NOTE
+from firstlight.lab.reports.tables import Section
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
 from firstlight.runs.gather import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.runs.trials import STUDY_FILE
 from firstlight.terminal_text import note, only_json, say, write_json
 
-GROUPS_ON_TERMINAL = 20
 MOST_NAMES = 8  # of groups in a message
 
 
@@ -45,6 +45,8 @@ class ReportOptions(JsonOption):
         more_folders: Folders of more runs, such as logs/movies/baseline. The files are written into the first folder.
         group_by: The keys in which groups differ, such as `model dropout`. Tasks are always separate. Default: every
             key but the seed, so that a group is one setting with several seeds.
+        log: Add the tables of the best groups and the figures to W&B, Trackio or TensorBoard, whichever the runs were
+            trained with, as a run of its own, `report of <folder>`.
         open: Open report.html in the browser.
         baseline: The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or
             `tiny`. Default: the best group with several seeds.
@@ -66,6 +68,7 @@ class ReportOptions(JsonOption):
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
     more_folders: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
     group_by: list[str] | None = None
+    log: bool = False
     open: bool = False
     baseline: list[str] | None = None
     decide: tuple[str, str] | None = None
@@ -91,7 +94,16 @@ def main() -> None:
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
     refuse_others(
-        options, "compare", "json", "more_folders", "group_by", "baseline", "scaling", "hold_out", "learning_curves"
+        options,
+        "compare",
+        "json",
+        "more_folders",
+        "group_by",
+        "baseline",
+        "scaling",
+        "hold_out",
+        "learning_curves",
+        "log",
     )
     page, predictions = compare_runs(runs, options.folder, options.metric)
     say_problems(predictions)
@@ -107,7 +119,7 @@ def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
 
 def decide(options: ReportOptions, names: tuple[str, str]) -> None:
     """Print the verdict on two settings, and if it is undecided how many more seeds would decide. Raises UserError."""
-    left_out = ("json", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "open")
+    left_out = ("json", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "log", "open")
     refuse_others(options, "decide", *left_out)
     runs, load = found_runs(options.folder, *options.more_folders), SavedPredictions(options.folder)
     refuse_unknown_metric(options.metric, runs)
@@ -210,6 +222,12 @@ def report(options: ReportOptions) -> Path:
     if any(run.is_sample for run in runs):
         say(SAMPLE_NOTE)
     say(f"The report is {options.folder / 'report.html'}")
+    if options.log:
+        from firstlight.lab.logged import log_report
+
+        configs = (read_config(RunFolder(options.folder / run.folder).config_file) for run in runs if run.is_counted)
+        of_sections = (table for section in sections for table in section.tables)
+        log_report(options.folder, configs, [*map(tables.groups_table, ranked), *of_sections])
     return options.folder / "report.html"
 
 
@@ -313,28 +331,6 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board],
     return f"{options.folder}: {count}", notes
 
 
-def groups_table(board: Board) -> Table:
-    """Return the table of the best groups of a board for the terminal."""
-    found = zip(board.groups, tables.rows_of(board), strict=True)
-    groups = [(group, row) for group, row in found if not tables.is_pruned(group)][:GROUPS_ON_TERMINAL]
-    against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
-    headers, rows = {"seeds": "seeds", board.metric or "metric": "mean ± 95%", "best": "best"}, []
-    if len(groups) == 1 or len({tuple(group.parameters) for group, _ in groups}) > 1:
-        headers["parameters"] = "parameters"
-    for group, row in groups:
-        cell = {each.header: each.text for each in row}
-        verdict = [tables.verdict_of(group, board, is_short=True)] if against else []
-        name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
-        rows.append([cell["rank"], name, *(cell[header] for header in headers), *verdict])
-    columns = [
-        Column("rank"),
-        Column("group", is_left=True),
-        *(Column(name, is_whole=True) for name in headers.values()),
-    ]
-    columns += [Column(against, is_left=True)] if against else []
-    return Table(f"{board.name}: {tables.direction(board)}", columns, rows)
-
-
 def show(found: Sequence[Board]) -> None:
     """Print the best groups of each task."""
     from firstlight.console import wide_console
@@ -343,7 +339,7 @@ def show(found: Sequence[Board]) -> None:
     for board in found:
         if board.finding:
             console.print(board.finding, soft_wrap=True)
-        console.print(groups_table(board).on_terminal())
-        left = sum(not tables.is_pruned(group) for group in board.groups) - GROUPS_ON_TERMINAL
+        console.print(tables.groups_table(board).on_terminal())
+        left = sum(not tables.is_pruned(group) for group in board.groups) - tables.GROUPS_ON_TERMINAL
         if left > 0:
             console.print(f"… and {left} more groups in the files")

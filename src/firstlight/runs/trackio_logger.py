@@ -14,13 +14,12 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.loggers.logger import rank_zero_experiment
 from lightning.pytorch.utilities import rank_zero_only
-from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from PIL import Image
 
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
-from firstlight.runs.wandb_logger import names_of
+from firstlight.runs.wandb_logger import ending, names_of
 
 
 class TrackioLogger(Logger):
@@ -98,6 +97,15 @@ class TrackioLogger(Logger):
         for step, metrics in lines:
             self.log_metrics(metrics, step)
 
+    def reopen(self) -> None:
+        """Continue a run that has ended, with its configuration. Raises UserError if the database does not have it."""
+        from trackio.sqlite_storage import SQLiteStorage
+
+        run = self.experiment
+        run.config = SQLiteStorage.get_run_config(run.project, run_id=run.id)
+        if run.config is None:
+            raise UserError(f"{os.environ['TRACKIO_DIR']} has no run {self.version}, to which --log would add figures")
+
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Log numbers, figures or tables of a step."""
@@ -110,13 +118,11 @@ class TrackioLogger(Logger):
         self._config.update(values)
         self.experiment.config.update(values)
 
-    def log_figure(self, name: str, figure: Figure, step: int) -> None:
-        """Log a figure as a picture."""
+    def log_picture(self, name: str, picture: Image.Image, step: int) -> None:
+        """Log a picture."""
         import trackio
 
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png")
-        self.log_metrics({name: trackio.Image(Image.open(drawn))}, step)
+        self.log_metrics({name: trackio.Image(picture)}, step)
 
     def log_table(self, name: str, columns: Sequence[str], cells: Sequence[Sequence[object]], step: int) -> None:
         """Log a table."""
@@ -127,11 +133,16 @@ class TrackioLogger(Logger):
 
 def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
     """Return the options that conf/logger/trackio.yaml leaves to the run: the names and the tags."""
-    folder, logs = Path(config.paths.output_dir).absolute(), Path(config.paths.log_dir).absolute()
+    name = run_name(Path(config.paths.output_dir), Path(config.paths.log_dir), task)
+    return {"is_resumed": bool(config.resume), **names_of(config, node, name, is_sample=is_sample)}
+
+
+def run_name(folder: Path, logs: Path, task: str) -> str:
+    """Return the name of a run: its task and its folder below the log folder."""
+    folder, logs = folder.absolute(), logs.absolute()
     inside = folder.relative_to(logs) if folder.is_relative_to(logs) else folder
     parts = [part for part in inside.parts if part.strip("/")]
-    name = "-".join(parts if parts[:1] == [task] else [task, *parts])
-    return {"is_resumed": bool(config.resume), **names_of(config, node, name, is_sample=is_sample)}
+    return "-".join(parts if parts[:1] == [task] else [task, *parts])
 
 
 def finish(record: dict[str, Any]) -> None:
@@ -146,7 +157,7 @@ def finish(record: dict[str, Any]) -> None:
         return
     with contextlib.redirect_stdout(io.StringIO()):
         trackio.finish()
-    end = {"status": record["status"], "parameters": record["parameters"], "best": record["metrics"]}
+    end = ending(record) | {"best": record["metrics"]}
     row = {"metrics_list": [{}], "steps": [_last_step(run)]}  # a configuration is stored with a row, here an empty one
     SQLiteStorage.bulk_log(run.project, run.name, **row, run_id=run.id, config=run.config | end)
 

@@ -63,9 +63,7 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
     without a key.
     """
     folder = Path(config.paths.output_dir)
-    options: dict[str, Any] = {"offline": False, "log_model": False}
-    if mode := _mode(node):
-        options["mode"] = mode
+    options: dict[str, Any] = {"offline": False, "log_model": False, **mode(node)}
     options |= names_of(config, node, f"{task}-{folder.name}", is_sample=is_sample)
     if "group" in options and (sweep := os.environ.get("WANDB_SWEEP_ID")):  # set by an agent of a W&B sweep
         options["group"] = sweep
@@ -89,14 +87,20 @@ def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
     """
     if os.environ.get("WANDB_RUN_ID") or node.get("id") or node.get("version"):
         return {}
-    file = RunFolder(Path(config.paths.output_dir)).wandb_id_file
-    kept = file.read_text(encoding="utf-8", errors="replace").strip() if config.resume and file.is_file() else ""
-    if ID.fullmatch(kept):
+    folder = RunFolder(Path(config.paths.output_dir))
+    if config.resume and (kept := kept_id(folder)):
         return {"id": kept, "resume": "allow"}
     new = secrets.token_hex(4)
     if getattr(rank_zero_only, "rank", 0) == 0:
-        write_atomically(file, new + "\n")
+        write_atomically(folder.wandb_id_file, new + "\n")
     return {"id": new, "resume": "allow"}
+
+
+def kept_id(folder: RunFolder) -> str | None:
+    """Return the id of a run in W&B that its folder has, or None."""
+    file = folder.wandb_id_file
+    kept = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
+    return kept if ID.fullmatch(kept) else None
 
 
 def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
@@ -121,27 +125,35 @@ def finish(record: dict[str, Any]) -> None:
         return
     wandb.run.log({}, commit=True)  # else W&B would write the last validation over the summary
     best = record["metrics"]  # of the best checkpoint; W&B would show those of the last step
-    wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
+    wandb.run.summary.update(ending(record) | best)
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
     wandb.finish(exit_code=0 if record["status"] in ("finished", "pruned") else 1)
     if is_offline:
         log.info("W&B: kept offline; to upload it: wandb sync %s", folder)
 
 
-def _mode(node: DictConfig) -> str | None:
-    """Return offline or online; None if WANDB_MODE decides."""
+def ending(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what loggers store at the end of a run besides its metrics. A report has no parameters."""
+    return {name: record[name] for name in ("status", "parameters") if name in record}
+
+
+def mode(node: DictConfig | Mapping[str, Any]) -> dict[str, str]:
+    """Return `mode`, online or offline, for `wandb.init`; nothing if WANDB_MODE decides.
+
+    node: the configuration of the logger. Raises UserError if it says online and there is no key.
+    """
     if node.get("offline"):
-        return "offline"
+        return {"mode": "offline"}
     if node.get("offline") is None and os.environ.get("WANDB_MODE"):
-        return None
+        return {}
     if has_key():
-        return "online"
+        return {"mode": "online"}
     if node.get("offline") is not None:
         raise UserError(
             "logger.wandb.offline=false needs a key: run `wandb login`, set WANDB_API_KEY, or leave it null"
         )
     log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
-    return "offline"
+    return {"mode": "offline"}
 
 
 def has_key() -> bool:

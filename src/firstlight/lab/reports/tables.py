@@ -19,6 +19,7 @@ from firstlight.terminal_text import say
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+GROUPS_ON_TERMINAL = 20
 NUMBER = re.compile(r"[+−-]?[\d,]+(\.\d+)?")
 FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
 
@@ -297,3 +298,25 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def groups_table(board: Board) -> Table:
+    """Return the table of the best groups of a board for the terminal, and of `report --log`."""
+    found = zip(board.groups, rows_of(board), strict=True)
+    groups = [(group, row) for group, row in found if not is_pruned(group)][:GROUPS_ON_TERMINAL]
+    against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
+    headers, rows = {"seeds": "seeds", board.metric or "metric": "mean ± 95%", "best": "best"}, []
+    if len(groups) == 1 or len({tuple(group.parameters) for group, _ in groups}) > 1:
+        headers["parameters"] = "parameters"
+    for group, row in groups:
+        cell = {each.header: each.text for each in row}
+        verdict = [verdict_of(group, board, is_short=True)] if against else []
+        name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
+        rows.append([cell["rank"], name, *(cell[header] for header in headers), *verdict])
+    columns = [
+        Column("rank"),
+        Column("group", is_left=True),
+        *(Column(name, is_whole=True) for name in headers.values()),
+    ]
+    columns += [Column(against, is_left=True)] if against else []
+    return Table(f"{board.name}: {direction(board)}", columns, rows)
