@@ -141,7 +141,8 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
         "evaluate": ["logs/run"],
         "explore": ["logs/run", "--figures", "curves"],
     }
-    uses |= {f"export {to}": ["logs/run", "--to", to, "--output", "out"] for to in ("safetensors", "torch-export")}
+    forms = ("safetensors", "torch-export", "onnx")
+    uses |= {f"export {to}": ["logs/run", "--to", to, "--output", "out"] for to in forms}
     if task != "names":
         uses |= {
             f"predict {ending}": ["logs/run", "--input", str(texts), "--text-column", "en", "--output", f"x.{ending}"]
@@ -159,6 +160,7 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
                 done = scripts.run(name.split()[0], *arguments)
                 if done.returncode:
                     assert_full(done)
+                    assert done.returncode == (2 if name.startswith("export") else 1)
                     left = [
                         str(path)
                         for path in where.rglob("*")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from firstlight.command_options import RunOptions, parse
-from firstlight.errors import UserError
+from firstlight.errors import UserError, is_disk_full
 from firstlight.files.atomic import new_folder
 from firstlight.kind.load import opened
 from firstlight.terminal_text import note, say
@@ -45,7 +45,14 @@ def main() -> None:
         raise UserError(f"--output {options.output}: {options.output.parent} is not a folder; create it first")
     run = opened("export", options)
     module, _, name = WRITERS[options.to].partition(":")
-    with new_folder(options.output) as folder:
-        for each in getattr(import_module(f"firstlight.export.{module}"), name)(run, folder):
-            note(each)
+    try:
+        with new_folder(options.output) as folder:
+            for each in getattr(import_module(f"firstlight.export.{module}"), name)(run, folder):
+                note(each)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise UserError(
+            f"--output {options.output}: {error}; free some space, or name a place on another disk"
+        ) from error
     say(f"wrote {options.output}")
