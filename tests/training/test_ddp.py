@@ -1,6 +1,7 @@
 """Two processes on the CPU: one output tree, and the numbers of one process with twice the batch."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
     ],
 )
 def test_two_processes_measure_what_one_does_with_twice_the_batch(trainer, scripts, as_one_and_two, by_one) -> None:
-    two = ["data.batch_size=20", "hydra.run.dir=two", *trainer]
+    two = ["data.batch_size=20", "hydra.run.dir=two", *trainer, "+logger.trackio.folder=two/trackio"]
+    two += ["+logger.trackio._target_=firstlight.runs.trackio_logger.TrackioLogger"]
     done = scripts.run_alone("train", *as_one_and_two, *two, fresh=False)
     assert done.returncode == 0, done.stderr
     runs = (by_one, scripts.folder / "two")
@@ -52,6 +54,15 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(trainer, scrip
     assert len(losses[1]) == 6
     moments = [[(line["step"], line.keys()) for line in curve] for curve in curves]
     assert moments[1] == moments[0]
+    with sqlite3.connect(runs[1] / "trackio" / "firstlight.db") as database:
+        rows = [
+            (run, step, json.loads(row))
+            for run, step, row in database.execute("SELECT run_id, step, metrics FROM metrics")
+        ]
+    assert [(step, row["train/loss"]) for _, step, row in rows if "train/loss" in row] == [
+        (line["step"], line["train/loss"]) for line in curves[1] if "train/loss" in line
+    ]
+    assert len({run for run, _, _ in rows}) == 1
     columns = [next(run.glob("csv/version_0/metrics.csv")).read_text().splitlines()[0] for run in runs]
     assert columns[1] == columns[0]
     assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "two"]

@@ -56,6 +56,7 @@ class TrackioLogger(Logger):
         self._resume = "allow" if is_resumed else "never"
         self._config: dict[str, Any] = {"tags": list(tags), "status": "running"}
         self._run: Any = None
+        self._process = self._first_process = os.getpid()
 
     @property
     def name(self) -> str:
@@ -68,14 +69,24 @@ class TrackioLogger(Logger):
     @property
     @rank_zero_experiment
     def experiment(self) -> Any:
-        """Trackio's run, which starts here if it has not started."""
-        if self._run is None:
+        """Trackio's run, which starts here if it has not started in this process. Its threads do not survive a fork."""
+        if self._run is None or self._process != os.getpid():
             import trackio
 
             options = self._options | {"config": self._config, "embed": False}
+            before, self._process = self._run, os.getpid()
+            trackio.context_vars.current_run.set(None)
             with contextlib.redirect_stdout(io.StringIO()):  # it prints the folder and the run's name
                 self._run = trackio.init(**options, resume=self._resume, auto_log_gpu=False, auto_log_cpu=False)
+            if before is not None:
+                self._run.id = before.id
         return self._run
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:  # noqa: ARG002
+        """Write what is left if this process was forked for the training and ends with it."""
+        if self._run is not None and self._first_process != self._process == os.getpid():
+            self._run.finish()
 
     @rank_zero_only
     def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]], first_step: int) -> None:
