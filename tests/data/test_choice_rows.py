@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstlight.data.options import ReviewOptions
-from firstlight.data.row_options import ChoiceRows, longest
+from firstlight.data.row_options import ChoiceRows, by_row, longest
 from firstlight.errors import UserError
 
 TWO_OF_THREE = ChoiceRows(num_contexts=2, num_choices=3)
@@ -26,7 +26,7 @@ def test_another_number_of_texts_is_one_line(text: str | tuple[str, ...]) -> Non
 
 def test_the_length_of_a_row_is_that_of_its_longest_pair() -> None:
     lengths = np.array([5, 9, 7, 8, 6, 6])
-    assert longest(TWO_OF_THREE.by_row(lengths)).tolist() == [9, 8]
+    assert longest(by_row(lengths, TWO_OF_THREE)).tolist() == [9, 8]
     assert longest(lengths) is lengths
 
 

@@ -16,6 +16,7 @@ from firstlight.callbacks.evaluation import SPLITS
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.evaluation import Judged
 from firstlight.data.options import Balance, ReviewOptions
+from firstlight.data.row_options import by_row
 from firstlight.errors import UserError
 from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.kind.kind import Fitted, best_of, say_choice
@@ -186,7 +187,7 @@ def _fitted_targets(data: ReviewData) -> NDArray[np.int64]:
 def _judged(model: LogisticRegression, features: csr_matrix, data: ReviewData, split: str) -> Judged:
     """Return the predictions for a split. For multiple choice, they are the softmax of the answers' log-odds."""
     if data.options.choices is not None:
-        logits = data.options.choices.by_row(model.decision_function(features))
+        logits = by_row(model.decision_function(features), data.options.choices)
     else:
         shares = np.full((features.shape[0], data.num_classes), SMALLEST_SHARE)
         shares[:, model.classes_] = model.predict_proba(features).clip(min=SMALLEST_SHARE)

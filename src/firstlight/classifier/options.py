@@ -68,7 +68,10 @@ class ClassifierConfig(TransformerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("model.token_dropout", self.token_dropout)
-        self._check_words()
+        for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
+            if (value := getattr(self, name)) is not None:
+                check_at_least(f"model.{name}", value, minimum)
+                self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
         check_convolution(self.convolution)
         if self.causal and self.convolution not in (None, 1):
             raise ValueError(
@@ -90,13 +93,6 @@ class ClassifierConfig(TransformerConfig):
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:
         return (token_ids,) if features is None else (token_ids, None, features)
-
-    def _check_words(self) -> None:
-        for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
-            value = getattr(self, name)
-            if value is not None:
-                check_at_least(f"model.{name}", value, minimum)
-                self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
 
     def check_target_encoding(self) -> None:
         """Raise ValueError unless the network can read the features of `data.target_encoding=true`."""

@@ -47,11 +47,6 @@ class ReadWords(NamedTuple):
     notes: list[str]
 
 
-def _are_choices(columns: Any) -> bool:
-    """Return whether the columns of the answers in metadata are usable: None, or two or more names."""
-    return columns is None or (are_names(columns) and len(columns) > 1)
-
-
 class ClassifierRun(PredictingRun):
     """Trained classifier, which predicts the class of a text.
 
@@ -78,7 +73,7 @@ class ClassifierRun(PredictingRun):
         "label_names": are_names,
         "config.data.truncation": one_of(Truncation.__members__),
         "config.data.long_texts": unless_missing(one_of(LongTexts.__members__)),
-        "config.data.choice_columns": unless_missing(_are_choices),
+        "config.data.choice_columns": unless_missing(lambda each: each is None or (are_names(each) and len(each) > 1)),
     }
     metric_callbacks = later("firstlight.classifier.metrics.Accuracy")
 

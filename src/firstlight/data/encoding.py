@@ -57,7 +57,7 @@ class EncodedTexts(Encoded):
     def select(self, rows: NDArray[np.int64]) -> RaggedIds:
         """Return the tokens of some rows, (n,), or of all of their answers."""
         if self.choices is not None:
-            rows = self.choices.by_row(np.arange(len(self.ids)))[rows].ravel()
+            rows = by_row(np.arange(len(self.ids)), self.choices)[rows].ravel()
         return self.ids.select(rows)
 
 

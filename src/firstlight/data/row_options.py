@@ -154,9 +154,9 @@ def longest(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
     return lengths if lengths.ndim == 1 else lengths.max(axis=1)
 
 
-def by_row(numbers: "NDArray[np.int64]", choices: "ChoiceRows | None") -> "NDArray[np.int64]":
+def by_row(numbers: "NDArray[Any]", choices: "ChoiceRows | None") -> "NDArray[Any]":
     """Return an array with a number for each text, (texts,), as (rows,), or as (rows, choices) for multiple choice."""
-    return numbers if choices is None else choices.by_row(numbers)
+    return numbers if choices is None else numbers.reshape(-1, choices.num_choices)
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,6 @@ class ChoiceRows:
             context = " ".join(parts[: -self.num_choices])
             for answer in parts[-self.num_choices :]:
                 yield context, answer
-
-    def by_row(self, numbers: "NDArray[Any]") -> "NDArray[Any]":
-        """Return an array with a number for each pair, (rows · choices,), as (rows, choices)."""
-        return numbers.reshape(-1, self.num_choices)
 
     def _parts(self, text: str | Sequence[str]) -> list[str]:
         """Return the context, as one text or as `num_contexts` texts, and the answers."""

@@ -131,10 +131,20 @@ def gather(flat: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple
     return flat[(starts + columns).clamp(max=len(flat) - 1)].masked_fill(~mask, PAD_ID), mask
 
 
-class TokenTable(torch.nn.Module):
+class Table(torch.nn.Module):
+    """The base class of the tables of tokens: arrays on one device, which checkpoints do not store."""
+
+    flat: Tensor  # the ids of all texts, (tokens,)
+
+    def __init__(self, **arrays: NDArray[Any]) -> None:
+        super().__init__()
+        for name, array in arrays.items():
+            self.register_buffer(name, torch.from_numpy(array), persistent=False)
+
+
+class TokenTable(Table):
     """All texts on one device. A batch of them is cut to the context and padded."""
 
-    flat: Tensor
     starts: Tensor
     lengths: Tensor
     targets: Tensor
@@ -153,16 +163,11 @@ class TokenTable(torch.nn.Module):
 
         choices: the layout of rows of multiple choice, of which `ids` has the tokens of every answer.
         """
-        super().__init__()
-        self.target_encoding = target_encoding
-        self.context_length = context_length
-        self.head = truncation.tokens_of_head(context_length)
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
-        self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
         starts, lengths = (by_row(each, choices) for each in (ids.offsets[:-1].copy(), ids.lengths))
-        self.register_buffer("starts", torch.from_numpy(starts), persistent=False)
-        self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
-        self.register_buffer("targets", torch.from_numpy(targets), persistent=False)
+        super().__init__(flat=flat, starts=starts, lengths=lengths, targets=targets)
+        self.target_encoding, self.context_length = target_encoding, context_length
+        self.head = truncation.tokens_of_head(context_length)
 
     def forward(self, batch: RowBatch) -> ReviewBatch:
         """Return the batch of tokens of some rows, padded to the longest row."""
@@ -186,16 +191,13 @@ class TokenTable(torch.nn.Module):
         return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features, windows)
 
 
-class StreamTable(torch.nn.Module):
+class StreamTable(Table):
     """The ids of all documents on one device, followed by the separator if there is one."""
 
-    flat: Tensor
-
     def __init__(self, ids: NDArray[np.integer], separator_id: int | None) -> None:
-        super().__init__()
         if separator_id is not None:
             ids = np.append(ids, ids.dtype.type(separator_id))
-        self.register_buffer("flat", torch.from_numpy(ids), persistent=False)
+        super().__init__(flat=ids)
 
     def forward(self, batch: WindowBatch) -> TokenBatch:
         """Return the batch of tokens of some windows. The targets are the tokens one position later."""

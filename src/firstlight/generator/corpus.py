@@ -30,13 +30,12 @@ from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
+from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextTokenizer, TextWordTokenizer
 
 VERSION = 6  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 
 Pieces = Callable[[], Iterable[str]]  # returns the pieces of a text from its beginning, whenever it is called
-Reader = CharacterTokenizer | BytePairTokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +47,11 @@ class Corpus(Encoded):
     """
 
     ids: RaggedIds
-    tokenizer: Reader
+    tokenizer: TextTokenizer
     statistics: dict[str, Any]
 
 
-def encode_text(source: Source, options: CharacterOptions, tokenizer: Reader | None = None) -> Corpus:
+def encode_text(source: Source, options: CharacterOptions, tokenizer: TextTokenizer | None = None) -> Corpus:
     """Return a text, prepared, split and encoded, or opened from the cache. Raises UserError.
 
     tokenizer: the tokenizer of a trained network that reads this text; None trains one on the training part.
@@ -70,7 +69,7 @@ def encode_text(source: Source, options: CharacterOptions, tokenizer: Reader | N
 
 
 def _encode(
-    source: Source, options: CharacterOptions, tokenizer: Reader | None, folder: Path
+    source: Source, options: CharacterOptions, tokenizer: TextTokenizer | None, folder: Path
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Write the ids of a text to a folder, and return its facts and arrays.
 
@@ -200,7 +199,7 @@ def _kept(parts: Iterable[str], options: CharacterOptions) -> Iterable[str]:
     return ["".join(islice(chain.from_iterable(parts), most * options.context_length + 1))]
 
 
-def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> Reader:
+def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> TextTokenizer:
     wanted = options.tokenizer
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
@@ -225,7 +224,7 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _write(file: Any, chunk: list[str], tokenizer: Reader) -> list[int]:
+def _write(file: Any, chunk: list[str], tokenizer: TextTokenizer) -> list[int]:
     """Append the ids of some parts to a file and return the number of ids of each part."""
     encoded = tokenizer.encode_batch(chunk)
     ids = encoded.ids.astype(id_type(tokenizer.vocab_size))

@@ -78,7 +78,8 @@ def extract_plays(text: str) -> str:
     plays = ["\n".join(_without_headings(lines[start:end])) for start, end in _plays(lines)]
     if not plays:
         raise UserError(NO_PLAY)
-    return _folded(clean("\n\n".join(plays)))
+    text = re.sub(r" +$", "", clean("\n\n".join(plays)), flags=re.M)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def clean(text: str) -> str:
@@ -91,12 +92,6 @@ def clean(text: str) -> str:
     if text.count("'") * _STRAY > text.count("’"):
         text = text.replace("'", "’")
     return _OUTSIDE.sub("", text)
-
-
-def _folded(text: str) -> str:
-    """Return a text with at most one blank line in a row, none above the text, and no spaces at the ends of lines."""
-    text = re.sub(r" +$", "", text, flags=re.M)
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def _without_headings(lines: list[str]) -> Iterator[str]:

@@ -90,7 +90,8 @@ class MuonAdamW(AdamW):
                 shapes.setdefault(tuple(sorted(matrix.shape)), []).append(matrix)
         for matrices in shapes.values():
             momenta = [self._momentum(matrix, group["momentum"]) for matrix in matrices]
-            steps = orthogonalized(torch.stack([_wide(momentum) for momentum in momenta]))
+            wide = [each if each.shape[0] <= each.shape[1] else each.T for each in momenta]
+            steps = orthogonalized(torch.stack(wide))
             for matrix, step in zip(matrices, steps, strict=True):
                 rows, columns = matrix.shape
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
@@ -105,11 +106,6 @@ class MuonAdamW(AdamW):
         buffer: Tensor = state["momentum_buffer"]
         buffer.lerp_(matrix.grad, 1 - share)
         return matrix.grad.lerp(buffer, share)
-
-
-def _wide(matrix: Tensor) -> Tensor:
-    """Return the matrix, or its transpose if it has more rows than columns."""
-    return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:

@@ -42,7 +42,8 @@ def _groups(network: nn.Module, learning: list[nn.Parameter], optimizer: Optimiz
     """
     is_muon, decay = isinstance(optimizer, MuonAdamW), optimizer.defaults.get("weight_decay", 0.0)
     embeddings = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
-    inner = _matrices_of_blocks(network) if is_muon else set()
+    blocks = [module for module in network.modules() if isinstance(module, Block)] if is_muon else []
+    inner = {id(part.weight) for block in blocks for part in block.modules() if isinstance(part, nn.Linear)}
     ratio = width_multiplier(network)
     hidden = {id(layer.weight) for layer in hidden_layers(network)} if ratio != 1 else set()
     orthogonal: dict[str, Any] = {"params": [], "orthogonal": True}
@@ -70,9 +71,3 @@ def _refuse_unknown_rule(optimizer: Optimizer) -> None:
     if not isinstance(optimizer, Adam) or (options["weight_decay"] and not options["decoupled_weight_decay"]):
         problem = f"model.parametrization=mup does not scale the steps of {type(optimizer).__name__}"
         raise UserError(f"{problem} with weight_decay={options.get('weight_decay')}; set optimizer=adamw or muon")
-
-
-def _matrices_of_blocks(network: nn.Module) -> set[int]:
-    """Return the ids of the weights of the linear layers in all blocks."""
-    blocks = [module for module in network.modules() if isinstance(module, Block)]
-    return {id(part.weight) for block in blocks for part in block.modules() if isinstance(part, nn.Linear)}

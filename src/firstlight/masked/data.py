@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
-from firstlight.data.batches import PassLoader, ResumableLoader, RowBatch, TrainingBatches
+from firstlight.data.batches import PassLoader, ResumableLoader, RowBatch, Rows, TrainingBatches
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, fitted
@@ -29,9 +29,7 @@ EVALUATION_SEED = 0  # does not depend on the seed of a run, so that the metrics
 class MaskedRows(NamedTuple):
     """The row numbers of a batch and its masked tokens, from which a table makes the batch of tokens."""
 
-    rows: Tensor  # (batch,) int64
-    longest: int  # the length of the longest row in tokens, at least 1
-    num_tokens: int  # the number of tokens of all rows together
+    texts: RowBatch
     places: Tensor  # (targets,) int64, as in MaskedBatch
     written: Tensor  # (targets,) int64, the id to write at each place, or KEPT
 
@@ -48,18 +46,17 @@ class MaskedTrainingBatches(TrainingBatches):
 class MaskedLookup(Dataset[MaskedRows]):
     """Data set that masks rows: differently in each pass of a training, and always the same in an evaluation."""
 
-    def __init__(self, lengths: NDArray[np.int64], options: MaskedReviewOptions, vocab_size: int, frame: int) -> None:
-        """lengths: (rows,) the number of tokens of each row of the table. frame: as in `draw_masks`."""
-        self.lengths, self.options, self.vocab_size, self.frame = lengths, options, vocab_size, frame
+    def __init__(self, texts: Rows, options: MaskedReviewOptions, vocab_size: int, frame: int) -> None:
+        """texts: the rows without masks. frame: as in `draw_masks`."""
+        self.texts, self.options, self.vocab_size, self.frame = texts, options, vocab_size, frame
 
     def __getitem__(self, index: tuple[NDArray[np.int64], int] | NDArray[np.int64]) -> MaskedRows:
         """Return a batch. index: row numbers, (batch,), in a training in a pair with the number of the pass."""
         rows, epoch = index if isinstance(index, tuple) else (index, 0)
         seed = self.options.seed if isinstance(index, tuple) else EVALUATION_SEED
-        lengths = self.lengths[rows]
+        lengths = self.texts.lengths[rows]
         drawn = draw_masks(self.options, self.vocab_size, rows, lengths, seed=seed, epoch=epoch, frame=self.frame)
-        places, written = map(torch.from_numpy, drawn)
-        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
+        return MaskedRows(self.texts[rows], *map(torch.from_numpy, drawn))
 
 
 class MaskedTable(TokenTable):
@@ -70,12 +67,12 @@ class MaskedTable(TokenTable):
 
     def forward(self, batch: MaskedRows) -> MaskedBatch:  # type: ignore[override]
         """Return the batch of tokens of some rows, masked and padded to the longest row."""
-        texts = super().forward(RowBatch(batch.rows, batch.longest, batch.num_tokens))
+        texts = super().forward(batch.texts)
         flat = texts.token_ids.long().flatten()
         targets = flat[batch.places]
         flat[batch.places] = torch.where(batch.written == KEPT, targets, batch.written)
         token_ids = flat.view_as(texts.token_ids)
-        return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
+        return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, texts.rows, texts.num_tokens)
 
 
 @takes(MaskedReviewOptions)
@@ -125,9 +122,8 @@ class MaskedReviewData(TextRows):
         self.table = MaskedTable(ids, options.context_length, options.truncation)
 
     def lookup(self) -> MaskedLookup:
-        lengths = self.encoded.ids.lengths.clip(max=self.options.context_length)
-        frame = len(self.tokenizer.marks) // 2
-        return MaskedLookup(lengths, self.options, self.tokenizer.vocab_size, frame)
+        texts = Rows(self.encoded.lengths, self.options.context_length)
+        return MaskedLookup(texts, self.options, self.tokenizer.vocab_size, len(self.tokenizer.marks) // 2)
 
     def metadata(self) -> dict[str, Any]:
         """Return an empty dict: a checkpoint records only the tokenizer of the data."""

@@ -121,24 +121,19 @@ class FeatureHead(nn.Module):
         return self.score(torch.cat((total / length.sqrt(), total / length, stressed / length.sqrt()), dim=-1))
 
 
-POOLS: dict[PoolingKind, Pool] = {
-    PoolingKind.mean: mean,
-    PoolingKind.first: first,
-    PoolingKind.last: last,
-    PoolingKind.max: largest,
+POOLS: dict[PoolingKind, Callable[[int], Pool]] = {  # by the size of the vectors
+    PoolingKind.mean: lambda _: mean,
+    PoolingKind.first: lambda _: first,
+    PoolingKind.last: lambda _: last,
+    PoolingKind.max: lambda _: largest,
+    PoolingKind.attention: AttentionPool,
+    PoolingKind.bert: BertPool,
 }
 
 
 def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: int) -> nn.Module:
     """Return the head that maps (batch, length, dim) and the padding mask to (batch, outputs)."""
-    match kind:
-        case PoolingKind.per_token:
-            return PerToken(dim, context_length, num_outputs)
-        case PoolingKind.flatten:
-            return Flatten(dim, context_length, num_outputs)
-        case PoolingKind.attention:
-            return Pooled(AttentionPool(dim), dim, num_outputs)
-        case PoolingKind.bert:
-            return Pooled(BertPool(dim), dim, num_outputs)
-        case _:
-            return Pooled(POOLS[kind], dim, num_outputs)
+    if kind in POOLS:
+        return Pooled(POOLS[kind](dim), dim, num_outputs)
+    head = PerToken if kind is PoolingKind.per_token else Flatten
+    return head(dim, context_length, num_outputs)

@@ -20,6 +20,7 @@ BEGIN_ID, END_ID = 2, 3
 MARKS = [PAD, UNK, BEGIN, END]
 MARK_IDS = (PAD_ID, UNKNOWN_ID, BEGIN_ID, END_ID)
 SENTENCES = "sentences"  # the kind in a tokenizer's JSON
+PRE_TOKENIZER = pre_tokenizers.ByteLevel(add_prefix_space=True)
 SPACE = "Ġ"  # the symbol for a space in byte-level encoding; every word begins with it
 
 
@@ -62,8 +63,10 @@ class SentenceTokenizer:
         remains.
         """
         assert options.kind in (TokenizerKind.word, TokenizerKind.subword), options.kind
-        clean = (tidy(text) for text in texts)
-        return cls(_backend(_words(clean, options) if options.kind is TokenizerKind.word else _pieces(clean, options)))
+        clean, is_word = map(tidy, texts), options.kind is TokenizerKind.word
+        backend = Backend(_words(clean, options) if is_word else _pieces(clean, options))
+        backend.pre_tokenizer, backend.decoder = PRE_TOKENIZER, decoders.ByteLevel()
+        return cls(backend)
 
     @property
     def vocab_size(self) -> int:
@@ -99,10 +102,9 @@ def tidy(text: str) -> str:
 
 
 def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
-    split = _pre_tokenizer()
     frequency: Counter[str] = Counter()  # word -> number of texts
     for text in texts:
-        frequency.update({word for word, _ in split.pre_tokenize_str(text)})
+        frequency.update({word for word, _ in PRE_TOKENIZER.pre_tokenize_str(text)})
     kept = most_frequent(frequency, options.min_document_frequency)
     kept = kept if options.max_size is None else kept[: max(options.max_size - len(MARKS), 1)]
     return models.WordLevel({word: i for i, word in enumerate([*MARKS, *kept])}, unk_token=UNK)
@@ -117,14 +119,3 @@ def _pieces(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
     vocabulary = {mark: i for i, mark in enumerate(MARKS)}
     vocabulary |= {piece: i + len(MARKS) for piece, i in learned["vocab"].items()}
     return models.BPE(vocabulary, [(first, second) for first, second in learned["merges"]])
-
-
-def _backend(model: models.Model) -> Backend:
-    backend = Backend(model)
-    backend.pre_tokenizer = _pre_tokenizer()
-    backend.decoder = decoders.ByteLevel()
-    return backend
-
-
-def _pre_tokenizer() -> pre_tokenizers.ByteLevel:
-    return pre_tokenizers.ByteLevel(add_prefix_space=True)

@@ -53,7 +53,9 @@ def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
     only_split: the split of a single file or of a single pair of files.
     """
     endings = (options.source_column, options.target_column)
-    where = _local_place(options)
+    where = None  # the path of the text files
+    if options.source in (SourceKind.auto, SourceKind.local):
+        where = Path(options.path) if options.path is not None else local_folder(options.name)
     files = {} if where is None else _text_files(where, endings, only_split)
     if not files:
         return find_source(options, sample=SAMPLE, only_split=only_split)
@@ -61,13 +63,6 @@ def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
     both = {f"{split} {ending}": language_file(stem, ending) for split, stem in stems.items() for ending in endings}
     layout = Layout(encoding=options.encoding)
     return ParallelFiles(SourceKind.local, str(where), hash_of(both), files, layout, endings=endings)
-
-
-def _local_place(options: PairOptions) -> Path | None:
-    """Return the path at which to look for text files, or None if the options name another source."""
-    if options.source not in (SourceKind.auto, SourceKind.local):
-        return None
-    return Path(options.path) if options.path is not None else local_folder(options.name)
 
 
 def _text_files(where: Path, endings: tuple[str, str], only_split: str) -> dict[str, Path]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
@@ -17,7 +17,7 @@ from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
-from firstlight.data.tables import IGNORED, count_cuts, look_up
+from firstlight.data.tables import IGNORED, Table, count_cuts, look_up
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
@@ -92,13 +92,12 @@ class Pairs(Dataset[PairRows]):
         return PairRows(torch.from_numpy(rows), int(sources.max()), int(targets.max()), int(targets.sum()))
 
 
-class PairTable(nn.Module):
+class PairTable(Table):
     """All pairs on one device. A batch of them is cut to the context, marked and padded.
 
     The last token to predict of a target that is cut is its next token, not [END].
     """
 
-    flat: Tensor
     starts: Tensor
     lengths: Tensor
     flat_targets: Tensor
@@ -107,20 +106,17 @@ class PairTable(nn.Module):
     endings: Tensor
 
     def __init__(self, source: RaggedIds, target: RaggedIds, context_length: int) -> None:
-        super().__init__()
         target_lengths = target.lengths.clip(max=context_length - 1)  # [END] counts as a token
         next_places = (target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)
-        buffers = {
-            "flat": source.ids,
-            "starts": source.offsets[:-1].copy(),
-            "lengths": source.lengths.clip(max=context_length),
-            "flat_targets": target.ids,
-            "target_starts": target.offsets[:-1].copy(),
-            "target_lengths": target_lengths,
-            "endings": np.where(target_lengths < target.lengths, target.ids[next_places], END_ID),
-        }
-        for name, array in buffers.items():
-            self.register_buffer(name, torch.from_numpy(array), persistent=False)
+        super().__init__(
+            flat=source.ids,
+            starts=source.offsets[:-1].copy(),
+            lengths=source.lengths.clip(max=context_length),
+            flat_targets=target.ids,
+            target_starts=target.offsets[:-1].copy(),
+            target_lengths=target_lengths,
+            endings=np.where(target_lengths < target.lengths, target.ids[next_places], END_ID),
+        )
 
     def forward(self, batch: PairRows) -> PairBatch:
         """Return the batch of tokens of some rows. Each side is padded to its longest row."""

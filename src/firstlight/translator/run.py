@@ -199,8 +199,8 @@ class TranslatorRun(PredictingRun):
         columns = {"source": sources, "reference": references}
         for beams, search in searches.items():
             translations = self._translate(self.read(sources), search)
-            scores = score(translations, references)
-            metrics |= scores.metrics(beams)
+            scores, signatures = score(translations, references, beams)
+            metrics |= scores
             columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
         size = {"rows": len(rows), "cut": data.num_cut(split), "beam_size": beam_size, "length_penalty": length_penalty}
 
@@ -208,7 +208,7 @@ class TranslatorRun(PredictingRun):
             table = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
             write_rows(folder / "translations.csv", table)
 
-        return Measurement(metrics, size, (scores.signatures,), write, "All translations")
+        return Measurement(metrics, size, (signatures,), write, "All translations")
 
     # --- explore ---
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,30 +21,20 @@ from firstlight.translator.data import PairData
 log = logging.getLogger(__name__)
 
 
-class TranslationScores(NamedTuple):
-    """BLEU and chrF of a corpus, from 0 to 100, and the signatures of their computation in one line (Post 2018).
+def score(translations: Sequence[str], references: Sequence[str], beam_size: int = 1) -> tuple[dict[str, float], str]:
+    """Return BLEU and chrF of a corpus, from 0 to 100, and the signatures of their computation (Post 2018).
 
-    bleu: cased BLEU with the tokenizer 13a (Papineni et al. 2002); chrf: F-score of character n-grams (Popović 2015).
+    They are cased BLEU with the tokenizer 13a (Papineni et al. 2002), and the F-score of character n-grams (Popović
+    2015), with one reference for each translation. Their names are bleu and chrf for greedy translations, and
+    bleu_beam4 and chrf_beam4 for four beams.
     """
-
-    bleu: float
-    chrf: float
-    signatures: str
-
-    def metrics(self, beam_size: int) -> dict[str, float]:
-        """Return both scores by name: bleu and chrf for greedy translations, bleu_beam4 and chrf_beam4 for a beam."""
-        suffix = "" if beam_size == 1 else f"_beam{beam_size}"
-        return {f"bleu{suffix}": self.bleu, f"chrf{suffix}": self.chrf}
-
-
-def score(translations: Sequence[str], references: Sequence[str]) -> TranslationScores:
-    """Return the scores of the translations of a corpus, with one reference for each."""
     from sacrebleu.metrics import BLEU, CHRF
 
     assert len(translations) == len(references), f"{len(translations)} translations of {len(references)}"
-    bleu, chrf = BLEU(), CHRF()
-    scores = [metric.corpus_score(list(translations), [list(references)]).score for metric in (bleu, chrf)]
-    return TranslationScores(scores[0], scores[1], f"BLEU {bleu.get_signature()}, chrF {chrf.get_signature()}")
+    bleu, chrf, suffix = BLEU(), CHRF(), "" if beam_size == 1 else f"_beam{beam_size}"
+    named = {f"bleu{suffix}": bleu, f"chrf{suffix}": chrf}
+    scores = {name: each.corpus_score(list(translations), [list(references)]).score for name, each in named.items()}
+    return scores, f"BLEU {bleu.get_signature()}, chrF {chrf.get_signature()}"
 
 
 class Translations(EvaluationCallback):
@@ -118,8 +108,8 @@ class Translations(EvaluationCallback):
             rows = sorted(together)
             sources, references = data.texts(np.array(rows))
             translations = [together[row] for row in rows]
-            self.scores = score(translations, references)
-            for name, value in self.scores.metrics(size).items():
+            scores, self.signatures = score(translations, references, size)
+            for name, value in scores.items():
                 pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"), sync_dist=True)
             chosen = range(0, len(rows), max(len(rows) // max(self.num_samples, 1), 1))[: self.num_samples]
             self.shown = [
@@ -138,7 +128,7 @@ class Translations(EvaluationCallback):
             return
         is_fitting = trainer.state.fn is TrainerFn.FITTING
         if not is_fitting:
-            log.info("%s", self.scores.signatures, extra={"on_terminal": ""})
+            log.info("%s", self.signatures, extra={"on_terminal": ""})
         texts = ["{source}\n  {reference}\n  {translation}".format(**row) for row in self.shown]
         if texts and (is_fitting or stage == "test"):
             self.folder.mkdir(parents=True, exist_ok=True)
