@@ -1,5 +1,6 @@
 from functools import partial
 from itertools import chain, islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -222,12 +223,11 @@ def test_evaluation_takes_every_row_once_those_of_like_length_together(lengths, 
 
 
 def test_a_loader_reads_its_position_off_the_training_whenever_it_starts():
-    position = 0
-    lengths = np.arange(1200)
-    loader = ResumableLoader(Rows(lengths, 100), training(), lambda: position)
+    trainer = SimpleNamespace(limit_train_batches=1.0, accumulate_grad_batches=1, overfit_batches=0)
+    loader = ResumableLoader(Rows(np.arange(1200), 100), training(), trainer)
     expected = uninterrupted(4)
-    for position in (0, 4, 21):  # the loader calls it
-        assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]
+    for trainer.global_step in (0, 4, 21):
+        assert [batch.rows.tolist() for batch in loader] == expected[trainer.global_step : trainer.global_step + 15]
 
 
 def test_a_batch_of_rows_knows_its_longest_row_and_its_tokens():

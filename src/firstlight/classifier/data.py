@@ -11,7 +11,7 @@ from torch import Tensor
 
 from firstlight.classifier.prediction import target_encoding_of
 from firstlight.data.arguments import takes
-from firstlight.data.batches import EvaluationBatches, PassLoader, ResumableLoader, Rows, training_batches
+from firstlight.data.batches import EvaluationBatches, Rows, TableLoader, training_batches
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions
@@ -168,7 +168,7 @@ class ReviewData(TextRows):
         """Return the facts about the data that metrics.json stores, in plain types."""
         return super().describe() | {"classes": self.class_names, "labels": str(self.label_reading)}
 
-    def train_dataloader(self) -> ResumableLoader | PassLoader:
+    def train_dataloader(self) -> TableLoader:
         """Return the shuffled training batches, each a `ReviewBatch`.
 
         During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an

@@ -256,19 +256,18 @@ class TableLoader:
 
 
 class ResumableLoader(TableLoader):
-    """Loader of training batches for a trainer to which the data module was passed.
+    """Loader of training batches for a trainer to which the data module was passed. It starts at the trainer's step."""
 
-    Each iteration starts at the trainer's own step counter, so a killed run resumes with the same batches.
-    """
-
-    def __init__(self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int]) -> None:
-        """current_batch: returns the number of batches that the training has taken, which its checkpoint stores."""
+    def __init__(self, dataset: Dataset[Any], batches: EndlessBatches, trainer: Any) -> None:
+        """trainer: the trainer, whose checkpoint stores the number of its steps."""
         super().__init__(dataset, batches)
         self.batches: EndlessBatches
-        self.current_batch = current_batch
+        self.trainer = trainer
 
     def __iter__(self) -> Iterator[Any]:
-        self.batches.start = self.current_batch()
+        trainer, per_epoch = self.trainer, batches_per_epoch(len(self), self.trainer.limit_train_batches)
+        taken = batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches)
+        self.batches.start = taken % per_epoch if trainer.overfit_batches else taken
         return super().__iter__()
 
     def state_dict(self) -> dict[str, str]:

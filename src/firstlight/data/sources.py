@@ -17,20 +17,9 @@ from typing import Any
 from firstlight.data import cache
 from firstlight.data.options import SourceKind
 from firstlight.errors import RunError, UserError, is_disk_full
+from firstlight.files import rows as row_files
 from firstlight.files.lines import NO_LOOK_ALIKE, ending_of, look_alike, read_text
 from firstlight.files.regular import regular
-from firstlight.files.rows import (
-    READERS,
-    SPLITS,
-    TEXT_COLUMN,
-    Layout,
-    Row,
-    class_files,
-    dataset_files,
-    is_plain_text,
-    read_rows,
-    text_files,
-)
 from firstlight.text.options import PAIR_SEPARATOR
 
 log = logging.getLogger(__name__)
@@ -69,20 +58,21 @@ class Source:
     where: str
     fingerprint: str
     files: dict[str, Path]
-    layout: Layout = Layout()  # noqa: RUF009  (never changed)
+    layout: row_files.Layout = row_files.Layout()  # noqa: RUF009  (never changed)
 
     @property
     def splits(self) -> list[str]:
         return list(self.files)
 
-    def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
+    def rows(self, split: str, columns: Sequence[str]) -> Iterator[row_files.Row]:
         """Yield the rows of a split. Blank lines of a text file are left out."""
-        rows, is_text = read_rows(self.files[split], columns, self.layout), is_plain_text(self.files[split])
-        yield from (row for row in rows if not is_text or row.values[TEXT_COLUMN].strip())
+        rows = row_files.read_rows(self.files[split], columns, self.layout)
+        is_text = row_files.is_plain_text(self.files[split])
+        yield from (row for row in rows if not is_text or row.values[row_files.TEXT_COLUMN].strip())
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a text, with their line feeds. Between the files of a folder is one more."""
-        for file in (files := text_files(self.files[TEXT])):
+        for file in (files := row_files.text_files(self.files[TEXT])):
             yield from read_text(file, self.layout.encoding)
             if file != files[-1]:
                 yield "\n"
@@ -106,7 +96,7 @@ class Source:
     def place(self, split: str, line: int) -> str:
         """Return the place of a row for an error message: file and line, or the file of a folder of classes."""
         if self.files[split].is_dir():
-            return str(class_files(self.files[split])[line - 1])
+            return str(row_files.class_files(self.files[split])[line - 1])
         return f"{self.files[split]}:{line}"
 
 
@@ -118,8 +108,11 @@ def find_source(options: Any, *, sample: str = "reviews", only_split: str = "tra
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
-    remote = partial(_from_hub, cache_dir=Path(options.cache_dir))
-    return named_source(options, "hub", sample, lambda it: local_source(options, it, dataset_files(it)), remote)
+
+    def local(folder: Path) -> Source:
+        return local_source(options, folder, row_files.dataset_files(folder))
+
+    return named_source(options, "hub", sample, local, partial(_from_hub, cache_dir=Path(options.cache_dir)))
 
 
 def named_source(
@@ -165,7 +158,7 @@ def check_path(path: str | None, source: SourceKind = SourceKind.local) -> None:
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or set data.url or data.hub")
-    if source is SourceKind.local or not HUB_ID.fullmatch(path) or ending_of(Path(path)) in READERS:
+    if source is SourceKind.local or not HUB_ID.fullmatch(path) or ending_of(Path(path)) in row_files.READERS:
         remedy = look_alike(Path(path))
         if remedy == NO_LOOK_ALIKE and source is not SourceKind.local and path.isidentifier():
             remedy = f"; a data set of the Hub is named with its owner, as in data.path=owner/{path}"
@@ -180,7 +173,7 @@ def _from_path(options: Any, path: str, only_split: str) -> Source:
             return _from_hub(path, Path(options.cache_dir))
         except UnreachableError as error:
             raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
-    files = dataset_files(local, only_split) if local.is_dir() else {only_split: local}
+    files = row_files.dataset_files(local, only_split) if local.is_dir() else {only_split: local}
     return local_source(options, local, files)
 
 
@@ -196,18 +189,19 @@ def local_folder(name: str) -> Path | None:
 
 def local_source(options: Any, where: Path, files: dict[str, Path]) -> Source:
     """Return the source of local files. files: by split."""
-    return Source(SourceKind.local, str(where), hash_of(files), files, Layout(options.separator, options.encoding))
+    layout = row_files.Layout(options.separator, options.encoding)
+    return Source(SourceKind.local, str(where), hash_of(files), files, layout)
 
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
     copy = mirror(dataset_id, cache_dir)
-    files = dataset_files(copy)
+    files = row_files.dataset_files(copy)
     return Source(SourceKind.hub, f"{dataset_id}@{copy.name}", hash_of(files), files)
 
 
 def _sample(name: str) -> Source:
     text = SAMPLES / f"{name}.txt.bz2"
-    splits = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(SPLITS.values())}
+    splits = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(row_files.SPLITS.values())}
     files = {TEXT: text} if text.is_file() else splits
     fingerprint = hashlib.sha256(GENERATED[name].encode()).hexdigest()[:16]
     return Source(SourceKind.sample, GENERATED[name], fingerprint, files)
@@ -218,7 +212,7 @@ def hash_of(files: dict[str, Path]) -> str:
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):
         digest.update((split + path.suffix.lower()).encode())
-        for part in [*text_files(path), *class_files(path)] if path.is_dir() else [path]:
+        for part in [*row_files.text_files(path), *row_files.class_files(path)] if path.is_dir() else [path]:
             if part != path:
                 digest.update(str(part.relative_to(path)).encode())
             with regular(part).open("rb") as file:
@@ -301,7 +295,7 @@ def _download(dataset_id: str, revision: str, folder: Path) -> None:
 
     # A separate cache, because `datasets` uses an older revision from its own cache if a download fails.
     splits = _load_dataset(dataset_id, revision, folder.with_name("datasets"))
-    known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
+    known = {row_files.SPLITS[name]: split for name, split in splits.items() if name in row_files.SPLITS}
     if not known:
         raise UserError(f"{dataset_id} has no split train, validation or test; its splits are {', '.join(splits)}")
     for name, split in known.items():

@@ -22,8 +22,6 @@ from firstlight.data.batches import (
     Rows,
     TableLoader,
     TrainingBatches,
-    batches_per_epoch,
-    batches_taken,
 )
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import DataOptions
@@ -154,18 +152,11 @@ class TableData(LightningDataModule):
         """Return a loader of the test split. Every row or token occurs once."""
         return self.split_loader("test")
 
-    def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
+    def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> TableLoader:
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
-        trainer = self.trainer
-        if trainer is None or not self.is_asked_by_trainer:
+        if self.trainer is None or not self.is_asked_by_trainer:
             return self.signed(PassLoader(dataset, batches, self.look_up))
-        per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
-
-        def current_batch() -> int:
-            taken = batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches)
-            return taken % per_epoch if trainer.overfit_batches else taken  # type: ignore[attr-defined]
-
-        return self.signed(ResumableLoader(dataset, batches, current_batch))
+        return self.signed(ResumableLoader(dataset, batches, self.trainer))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
         """Return a loader that yields each evaluation batch once."""
@@ -271,7 +262,7 @@ class RowData(TableData):
         self.ensure_setup()
         return self.evaluation_loader(self.rows(split), self.training_lookup() if split == "train" else None)
 
-    def shuffled_loader(self, batches: type[TrainingBatches] = TrainingBatches) -> ResumableLoader | PassLoader:
+    def shuffled_loader(self, batches: type[TrainingBatches] = TrainingBatches) -> TableLoader:
         """Return a loader of shuffled training rows. batches: the sampler."""
         self.ensure_setup()
         return self.training_loader(self.training_lookup(), self.sampler(self.rows("train"), batches))
@@ -329,6 +320,6 @@ class TextRows(RowData):
         """Return the number of tokens of each row, (n,), at most `context_length`."""
         return longest(self.encoded.lengths[rows]).clip(max=self.options.context_length)
 
-    def train_dataloader(self) -> ResumableLoader | PassLoader:
+    def train_dataloader(self) -> TableLoader:
         """Return the shuffled training batches."""
         return self.shuffled_loader()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firstlight.data import windows
 from firstlight.data.arguments import takes
-from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
+from firstlight.data.batches import TableLoader
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewTextOptions
 from firstlight.data.sources import Source
@@ -92,7 +92,7 @@ class StreamData(TableData):
         """Return the facts about the data that metrics.json stores, in plain types."""
         return super().describe() | {"tokens": {split: self._num_tokens(split) for split in SPLITS}}
 
-    def train_dataloader(self) -> ResumableLoader | PassLoader:
+    def train_dataloader(self) -> TableLoader:
         """Return the training windows, in batches of the type `TokenBatch`.
 
         During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
-from firstlight.data.batches import PassLoader, ResumableLoader, RowBatch, Rows, TrainingBatches
+from firstlight.data.batches import RowBatch, Rows, TableLoader, TrainingBatches
 from firstlight.data.options import Truncation
 from firstlight.data.table_data import TextRows, TrainingWords
 from firstlight.data.tables import TokenTable, fitted
@@ -132,7 +132,7 @@ class MaskedReviewData(TextRows):
     def training_words(self) -> dict[str, TrainingWords]:
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
 
-    def train_dataloader(self) -> ResumableLoader | PassLoader:
+    def train_dataloader(self) -> TableLoader:
         """Return the shuffled training batches, each a `MaskedBatch`, with different masks in each pass.
 
         During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an

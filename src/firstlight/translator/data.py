@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from firstlight.data.arguments import takes
-from firstlight.data.batches import LengthBatches, PassLoader, ResumableLoader
+from firstlight.data.batches import LengthBatches, TableLoader
 from firstlight.data.encoding import drawn
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
@@ -238,7 +238,7 @@ class PairData(RowData):
         languages = [self.options.source_column, self.options.target_column]
         return super().describe() | {"languages": languages, "source_vocab_size": self.source_tokenizer.vocab_size}
 
-    def train_dataloader(self) -> ResumableLoader | PassLoader:
+    def train_dataloader(self) -> TableLoader:
         """Return the training batches, each a `PairBatch` of sentences of similar length.
 
         During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
