@@ -72,8 +72,8 @@ def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple
     panel = ClassifierPanel(run)
     panel.warm_up()
     assert all("|||" in example for example in panel.examples())
-    assert "Type two texts with ||| between them." in panel.answer(Inputs({"text": "A dog runs."}))
-    assert "[DELIMITER]" in panel.answer(Inputs({"text": "A dog runs. ||| Somebody runs."}))
+    assert "Type two texts with ||| between them." in panel.answer(Inputs({"text": "A dog runs."}))["notice"]
+    assert "[DELIMITER]" in panel.answer(Inputs({"text": "A dog runs. ||| Somebody runs."}))["words"]["words"]
 
 
 def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts, Path]) -> None:

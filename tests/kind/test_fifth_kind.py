@@ -86,7 +86,7 @@ def test_the_playground_shows_its_panel(project: Scripts, run: Path) -> None:
         connection = HTTPConnection(address.removeprefix("http://"))
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/runs/0/answer", '{"text": "a <b> dog"}', headers)
-        answer = connection.getresponse().read().decode()
+        answer = json.loads(connection.getresponse().read())["html"]
     finally:
         process.kill()
         process.communicate()

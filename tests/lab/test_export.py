@@ -195,13 +195,55 @@ def test_answers_are_those_of_the_server(opened: Opened, runs: list[Any], number
     texts = ["", " ", "!", "It [MASK] a week & 5 zyzzyvas", "[MASK] " + "good " * 3000, *panel.examples()]
     for text in texts:
         asked = {"text": text, "quick": 1, "beam_size": 1}
-        assert shown(answer(opened, number, **asked)) == shown(panel.answer(Inputs(asked))), text
+        expected = opened.page.evaluate("shownAnswer", panel.answer(Inputs(asked)))
+        assert shown(answer(opened, number, **asked)) == shown(expected), text
 
 
 def shown(html: str) -> list[tuple[str, str]]:
     """Return the class and the text of each part of an answer that the page and the server have in common."""
     parts = re.findall(r'<(p|span) class="(verdict|name|share|note|notice)[^"]*">(.*?)</\1>', html)
     return [(name, unescape(re.sub("<[^>]*>", "", text))) for _, name, text in parts]
+
+
+def test_all_parts_of_an_answer_are_shown_and_texts_are_text(opened: Opened) -> None:
+    words = ["<i>", *(f"w{i}" for i in range(1, 45)), "a&b", "last"]
+    parts = {
+        "classes": {"names": ["b", '"<a>'], "shares": [0.25, 0.75], "label": "b", "are_stars": True},
+        "words": {
+            "words": words,
+            "read": [0, 45],
+            "scores": [-1.0, 3.0],
+            "unknown": [45],
+            "label": "<5>",
+            "method": "<m>",
+        },
+        "pair": {"columns": ["<k>", ""], "rows": ["<q>"]},
+        "view": {"weights": "AAA=", "columns": 2, "maps": ["<0>", "<1>"], "map": 1, "heads": 3, "head": 0},
+        "notes": ["<n>", "<n>"],
+    }
+    html = opened.page.evaluate("shownAnswer", parts)
+    assert not re.findall("<(?!/?(?:p|b|i|div|span|button|label|select|option)[ >])", html)
+    assert "<b>&#34;&#60;a&#62;</b> 75.0%, 1.8 stars on average" in html
+    assert re.findall(r'data-label="([^"]*)" aria-pressed="(\w+)"', html) == [
+        ("b", "true"),
+        ("&#34;&#60;a&#62;", "false"),
+    ]
+    assert re.findall(r"width:([\d.]+)%", html) == ["25.00", "75.00"]
+    word = r'<span class="(word[^"]*)" data-row="(\d)" data-column="\d"\s+style="--shade:([^"]*)" title="([^"]*)">'
+    read = re.findall(word, html)
+    assert [each[:2] for each in read] == [("word", "0"), ("word unknown", "1")]
+    assert ("--against) 17%" in read[0][2], "--for) 50%" in read[1][2]) == (True, True)
+    assert [each[3] for each in read] == ["-1.00 for &#60;5&#62;", "not in the vocabulary"]
+    unread = re.findall(r'<span class="unread"[^>]*>([^<]*)<', html)
+    assert [each.split() for each in unread] == [[*words[1:31], "…", "and", "14", "more"], ["last"]]
+    assert re.findall(r'value="(\d*)" selected', html) == ["1", "0"]
+    assert html.count("<option") == 2 + 4
+    assert (html.count("data-row="), html.count("data-column="), html.count("&#60;n&#62;")) == (2 + 1, 2 + 2, 1)
+    many = {"bars": [{"names": [f"c{i}" for i in range(12)], "shares": [i / 66 for i in range(12)]}]}
+    bars = opened.page.evaluate("shownAnswer", many)
+    assert re.findall(r'data-label="c(\d+)"', bars) == [str(i) for i in range(11, 1, -1)]
+    shares = opened.page.evaluate("(shares) => shares.map(shareText)", [0, 0.00001, 0.073, 0.9999, 1])
+    assert shares == ["0.0%", "<0.1%", "7.3%", ">99.9%", "100.0%"]
 
 
 def test_a_mask_beyond_the_context_is_named(opened: Opened) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the playground: HTML, events, HTTP, and the command line."""
+"""Tests of the playground: answers, events, HTTP, and the command line."""
 
 import base64
 import contextlib
@@ -26,10 +26,9 @@ from firstlight.commands import playground
 from firstlight.errors import UserError
 from firstlight.generator.panel import GeneratorPanel
 from firstlight.generator.writing import Writing
-from firstlight.kind import markup
 from firstlight.kind.attention import AttentionMap
 from firstlight.kind.load import load
-from firstlight.kind.panel import BadInputError, Inputs
+from firstlight.kind.panel import BadInputError, Inputs, view_of
 from firstlight.lab.playground import page
 from firstlight.lab.playground.page import panel_of
 from firstlight.lab.playground.server import Playground
@@ -59,14 +58,10 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]*>", " ", html))
 
 
-def weights_in(html: str) -> np.ndarray:
-    """Return the attention weights in some HTML, (rows, columns)."""
-    (found,) = re.findall(r'data-weights="([^"]*)" data-columns="(\d+)"', html)
-    return np.frombuffer(base64.b64decode(found[0]), np.uint8).reshape(-1, int(found[1])) / 255
-
-
-def words_in(html: str) -> list[str]:
-    return [unescape(word) for word in re.findall(r'<span class="word[^>]*>([^<]*)</span>', html)]
+def weights_in(answer: dict[str, Any]) -> np.ndarray:
+    """Return the attention weights in an answer, (rows, columns)."""
+    view = answer["view"]
+    return np.frombuffer(base64.b64decode(view["weights"]), np.uint8).reshape(-1, view["columns"]) / 255
 
 
 # --- requests ---
@@ -90,91 +85,47 @@ def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> No
         asked.integer("seed", 3, 11)
 
 
-# --- markup ---
-
-
-def test_words_that_are_not_read_are_grey_and_all_are_text() -> None:
-    words = ["<i>", *(f"w{i}" for i in range(1, 45)), "a&b", "last"]
-    html = markup.shaded_words(words, [0, 45], np.array([-1.0, 3.0]), [45], "<5>")
-    assert words_in(html) == ["<i>", "a&b"]
-    assert "&lt;i&gt;" in html
-    assert "<i>" not in html
-    assert "<5>" not in html
-    shown = text_of(html).split()
-    assert shown == ["<i>", *words[1:31], "…", "and", "14", "more", "a&b", "last"]
-    assert html.index("unread") < html.index("a&amp;b") < html.rindex("unread")
-    assert 'class="word" data-row="0" data-column="0" style="--shade:#D55E00' in html
-    assert 'class="word unknown" data-row="1" data-column="1" style="--shade:#0072B280"' in html
-    assert re.findall('title="([^"]*)"', html)[::2] == ["-1.00 for &lt;5&gt;", "not in the vocabulary"]
-
-
-def test_shares_are_shown_as_they_are() -> None:
-    assert [markup.percent(share) for share in (0.0, 0.00001, 0.073, 0.9999, 1.0)] == [
-        *("0.0%", "<0.1%", "7.3%", ">99.9%", "100.0%")
-    ]
-
-
-def test_bars_show_all_of_a_few_classes_in_order_and_the_likeliest_of_many() -> None:
-    few = markup.bars({"b": 0.25, '"<a>': 0.75}, "b")
-    assert re.findall(r"width:([\d.]+)%", few) == ["25.00", "75.00"]
-    assert re.findall(r'data-label="([^"]*)" aria-pressed="(\w+)"', few) == [
-        ("b", "true"),
-        ("&quot;&lt;a&gt;", "false"),
-    ]
-    many = markup.bars({f"c{i}": i / 66 for i in range(12)}, "c0")
-    assert re.findall(r'data-label="c(\d+)"', many) == [str(i) for i in range(11, 1, -1)]
-
-
 @pytest.mark.parametrize(
     ("asked", "number", "head"),
     [({}, 1, None), ({"map": 0}, 0, None), ({"map": 0, "head": 1}, 0, 1), ({"map": 7, "head": 7}, 1, None)],
 )
 def test_a_view_is_of_one_map_and_one_head_or_their_mean(asked: dict[str, int], number: int, head: int | None) -> None:
     weights = np.random.default_rng(3).random((2, 3, 5, 7), dtype=np.float32)  # maps, heads, queries, keys
-    view = markup.View([AttentionMap(f"<{i}>", each, [], []) for i, each in enumerate(weights)], Inputs(asked))
+    view = view_of([AttentionMap(f"<{i}>", each, [], []) for i, each in enumerate(weights)], Inputs(asked))
     expected = weights[number].mean(axis=0) if head is None else weights[number, head]
-    assert np.allclose(view.weights, expected)
-    chosen = re.findall(r'value="(\d*)" selected', view.choices())
-    assert chosen == [str(number), "" if head is None else str(head)]
-    assert "&lt;0&gt;" in view.choices()
-    assert view.choices().count("<option") == 2 + 4
+    assert np.abs(weights_in({"view": view}) - expected).max() < 0.005
+    assert (view["map"], view["head"], view["maps"], view["heads"]) == (number, head, ["<0>", "<1>"], 3)
 
 
 # --- classifiers ---
 
 
 def test_a_review_has_the_probabilities_that_the_run_predicts(panel) -> None:
-    html, predicted = panel("stars").answer(Inputs({"text": REVIEW})), panel("stars").run.predict(REVIEW)
-    shares = [float(width) / 100 for width in re.findall(r"width:([\d.]+)%\"></span>", html)]
-    assert shares == pytest.approx(list(predicted.probabilities.values()), abs=1e-4)
-    assert re.findall(r'data-label="([^"]*)"', html) == panel("stars").run.class_names
-    assert re.search(r'data-label="([^"]*)" aria-pressed="true"', html)[1] == predicted.label
-    mean = sum(i * share for i, share in enumerate(predicted.probabilities.values(), start=1))
-    assert f"{mean:.1f} stars on average" in html
+    classes = panel("stars").answer(Inputs({"text": REVIEW}))["classes"]
+    predicted = panel("stars").run.predict(REVIEW)
+    assert dict(zip(classes["names"], classes["shares"], strict=True)) == pytest.approx(predicted.probabilities)
+    assert (classes["label"], classes["are_stars"]) == (predicted.label, True)
 
 
 def test_words_are_shaded_for_the_class_that_is_asked_about(panel) -> None:
-    html = panel("stars").answer(Inputs({"text": REVIEW, "label": "2 stars"}))
+    words = panel("stars").answer(Inputs({"text": REVIEW, "label": "2 stars"}))["words"]
     why = attributions(panel("stars").run, REVIEW, "2 stars")
-    assert words_in(html) == why.words
-    largest = np.abs(why.scores).max()
-    assert re.findall(r"--shade:([^\"]*)\"", html) == [markup.shade(score, largest) for score in why.scores]
-    assert "<b>2 stars</b>, by integrated gradients" in html
+    assert [words["words"][i] for i in words["read"]] == why.words
+    assert words["scores"] == pytest.approx(why.scores.tolist())
+    assert (words["label"], words["method"]) == ("2 stars", "by integrated gradients")
 
 
 def test_the_classes_alone_are_what_the_whole_answer_begins_with(panel) -> None:
     asked = {"text": REVIEW, "label": "2 stars"}
     quick = panel("stars").answer(Inputs(asked | {"quick": 1}))
-    assert panel("stars").answer(Inputs(asked)).startswith(f'<div class="classes">{quick}</div>')
-    assert quick.count("data-label") == 5
-    assert quick.endswith("</div>")
-    assert words_in(quick) == []
+    assert quick == {"classes": panel("stars").answer(Inputs(asked))["classes"]}
+    assert len(quick["classes"]["names"]) == 5
 
 
 def test_hovering_shows_the_attention_of_the_run(panel) -> None:
-    html = panel("stars").answer(Inputs({"text": REVIEW, "map": 0, "head": 1}))
+    answer = panel("stars").answer(Inputs({"text": REVIEW, "map": 0, "head": 1}))
     found = panel("stars").run.attention(REVIEW).maps[0].weights[1]
-    assert np.abs(weights_in(html) - found).max() < 0.005
+    assert np.abs(weights_in(answer) - found).max() < 0.005
 
 
 def test_attention_between_words_gathers_that_of_their_tokens() -> None:
@@ -186,19 +137,15 @@ def test_attention_between_words_gathers_that_of_their_tokens() -> None:
 
 def test_a_network_without_attention_has_none_to_hover(panel, monkeypatch) -> None:
     monkeypatch.setattr(classifier, "has_attention", lambda _: False)
-    html = panel("stars").answer(Inputs({"text": REVIEW}))
-    assert words_in(html)
-    assert "data-weights" not in html
-    assert "select" not in html
+    answer = panel("stars").answer(Inputs({"text": REVIEW}))
+    assert answer["words"]
+    assert "view" not in answer
 
 
-def test_markup_in_a_text_is_text_and_unknown_words_are_marked(panel) -> None:
-    html = panel("sentiment").answer(Inputs({"text": f"{REVIEW} xyzzyplugh"}))
-    assert not re.search(r"<(script|b>GREAT)", html, re.IGNORECASE)
-    assert "great" in words_in(html)
-    assert re.search(r'class="word unknown"[^>]*title="not in the vocabulary">xyzzyplugh<', html)
-    html = panel("translation").answer(Inputs({"text": f"A {SCRIPT} man"}))
-    assert not re.search("<script", html, re.IGNORECASE)
+def test_unknown_words_are_marked(panel) -> None:
+    words = panel("sentiment").answer(Inputs({"text": f"{REVIEW} xyzzyplugh"}))["words"]
+    assert "great" in words["words"]
+    assert words["words"].index("xyzzyplugh") in words["unknown"]
 
 
 @pytest.mark.parametrize(
@@ -206,18 +153,17 @@ def test_markup_in_a_text_is_text_and_unknown_words_are_marked(panel) -> None:
     [("stars", " \n", "Type a review"), ("stars", "'`", "text has no word"), ("translation", " ", "Type a sentence")],
 )
 def test_a_text_without_words_is_said(panel, task: str, text: str, says: str) -> None:
-    html = panel(task).answer(Inputs({"text": text}))
-    assert says in html
-    assert "bar" not in html
+    answer = panel(task).answer(Inputs({"text": text}))
+    assert says in answer.pop("notice")
+    assert not answer
 
 
 def test_a_review_beyond_the_context_is_cut_and_said(panel) -> None:
-    html = panel("stars").answer(Inputs({"text": "good book " * 10_000}))
-    assert "the text is long: only its first 10,000 characters are read" in html
-    assert "; the network reads 61 of them" in html
-    assert len(words_in(html)) == 61
-    assert "more</span>" in html
-    assert len(html) < 50_000
+    answer = panel("stars").answer(Inputs({"text": "good book " * 10_000}))
+    assert "the text is long: only its first 10,000 characters are read" in answer["notes"]
+    assert any("; the network reads 61 of them" in note for note in answer["notes"])
+    assert len(answer["words"]["read"]) == 61
+    assert len(json.dumps(answer)) < 50_000
 
 
 # --- generators ---
@@ -301,34 +247,20 @@ def test_examples_suit_the_run_whose_vocabulary_has_all_their_tokens(panel, task
 def test_a_sentence_has_the_translation_and_the_attention_of_the_run(panel) -> None:
     run = panel("translation").run
     for beam_size in (1, 4):
-        html = panel("translation").answer(Inputs({"text": SENTENCE, "beam_size": beam_size, "map": 0, "head": 1}))
-        translation = run.translate(SENTENCE, beam_size=beam_size)
-        assert re.search(r'class="verdict translation">(.*?)</p>', html)[1] == (
-            markup.escape(translation) or "<i>The translation is empty.</i>"
-        )
+        answer = panel("translation").answer(Inputs({"text": SENTENCE, "beam_size": beam_size, "map": 0, "head": 1}))
+        assert answer["translation"] == run.translate(SENTENCE, beam_size=beam_size)
         found = run.cross_maps(SENTENCE, run.write(SENTENCE, beam_size=beam_size))[0]
-        assert np.abs(weights_in(html) - found.weights[1]).max() < 0.005
-        assert words_in(html) == [name or "·" for name in [*found.keys, *found.queries]]
-        assert html.count("data-column=") == len(found.keys)
-        assert html.count("data-row=") == len(found.queries)
-
-
-def test_markup_that_a_translator_writes_is_text(panel, monkeypatch) -> None:
-    tokenizer = panel("translation").run.tokenizers.target
-    monkeypatch.setattr(type(tokenizer), "decode", lambda *_: SCRIPT)
-    monkeypatch.setattr(type(tokenizer), "readable", lambda _, ids: [SCRIPT for _ in ids])
-    html = panel("translation").answer(Inputs({"text": SENTENCE}))
-    assert SCRIPT not in html
-    assert f'class="verdict translation">{markup.escape(SCRIPT)}</p>' in html
+        assert np.abs(weights_in(answer) - found.weights[1]).max() < 0.005
+        assert answer["pair"] == {"columns": found.keys, "rows": found.queries}
 
 
 def test_a_sentence_beyond_the_context_is_cut_and_said(panel) -> None:
     run, text = panel("translation").run, "the garden " * 5000
     (note,) = run.cut_notes(text[:10_000])
     assert "more than 61 tokens, the most that the run reads" in note
-    html = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
-    assert markup.escape(note) in html
-    assert html.count("data-column=") <= 61
+    answer = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
+    assert note in answer["notes"]
+    assert len(answer["pair"]["columns"]) <= 61
 
 
 # --- the page ---
@@ -454,7 +386,7 @@ def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) ->
         ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head must be between"),
         ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
         ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "not valid JSON"),
-        ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; must be a number"),
+        ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed='<b>' must be a number"),
         ("/runs/0/answer", {"text": "good \ud800 book"}, {}, 200, "book"),
         ("/runs/0/answer", {"text": "good book " * 10_000}, {}, 200, "only its first 10,000 characters"),
         ("/runs/2/write", {"text": "\ud800", "tokens": 1}, {}, 200, '{"begin": "?"'),

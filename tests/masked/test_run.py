@@ -87,9 +87,10 @@ def test_the_panel_answers(loaded: Any) -> None:
     panel = panel_of(loaded)
     answer = panel.answer(Inputs({"text": TEXT}))
     word = loaded.fill_in(TEXT).fillings[0][0].word
-    assert f"It {word} after a week" in answer
-    assert 'data-weights="' in answer
-    assert "Type a text with [MASK]" in panel.answer(Inputs({"text": "<b>no mask</b>"}))
+    assert f"It {word} after a week" in answer["verdict"]
+    assert answer["bars"][0]["names"][0] == word
+    assert answer["view"]["columns"] == len(answer["tokens"])
+    assert "Type a text with [MASK]" in panel.answer(Inputs({"text": "<b>no mask</b>"}))["notice"]
     assert "<h2>Fill in masked words</h2>" in page([panel])
     panel.warm_up()
 

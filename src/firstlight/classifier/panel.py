@@ -1,21 +1,17 @@
 """Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
-from html import escape
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from firstlight.classifier.insight import attributions
 from firstlight.classifier.network import Classifier
-from firstlight.classifier.prediction import Prediction, predictions
 from firstlight.classifier.run import ClassifierRun
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.kind import markup
 from firstlight.kind.attention import AttentionMap, has_attention
-from firstlight.kind.panel import Inputs, Panel, beginning_of
+from firstlight.kind.panel import Answer, Inputs, Panel, beginning_of, view_of
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.tokenizers import UNKNOWN_ID
 
@@ -49,68 +45,49 @@ class ClassifierPanel(Panel):
             "num_contexts": run.choices.num_contexts if run.choices is not None else 0,
         }
 
-    def answer(self, asked: Inputs) -> str:
-        """Return the classes, the attributions and the attention, as HTML.
+    def answer(self, asked: Inputs) -> Answer:
+        """Return the classes, the attributions and the attention.
 
         asked: text; label: the class to explain, by default the predicted one; map and head of the attention; quick=1:
         only the classes, since the explanation of a large network takes some tenths of a second.
         """
         text, notes = beginning_of(asked.text("text"))
         if self.run.choices is not None:
-            return self._chosen(text, self.run.choices.num_choices) + markup.notes(notes)
+            return self._chosen(text, self.run.choices.num_choices) | {"notes": notes}
         if self.run.tokenizer.reads_pairs and PAIR_SEPARATOR not in text:
-            return markup.notice(f"Type two texts with {PAIR_SEPARATOR} between them.")
+            return {"notice": f"Type two texts with {PAIR_SEPARATOR} between them."}
         found = self.run.words(text)
         if not found:
             empty = "Type a review. The prediction changes as you type."
-            return markup.notice("The text has no word that the network can read." if text.strip() else empty)
-        (prediction,) = predictions(torch.from_numpy(self.run.probabilities([text])), self.run.class_names)
-        label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
-        classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
+            return {"notice": "The text has no word that the network can read." if text.strip() else empty}
+        names, (shares,) = self.run.class_names, self.run.probabilities([text])
+        label = asked.text("label") if asked.text("label") in names else names[int(shares.argmax())]
+        classes = {"names": names, "shares": shares.tolist(), "label": label, "are_stars": self._are_stars}
         if asked.integer("quick", 0, 1):
-            return classes
+            return {"classes": classes}
         why = attributions(self.run, text, label)
         ids, word_of_token, _ = self.run.read(found)
         unknown = word_of_token[(ids[0] == UNKNOWN_ID).numpy()].tolist()
-        kept = np.unique(word_of_token).tolist()
-        shaded = markup.shaded_words(found, kept, why.scores, unknown, why.label)
-        legend = (
-            f'<p class="legend"><span class="says">Contribution of each word: '
-            f'<span class="key for">for</span> or <span class="key against">against</span> '
-            f'<b>{escape(why.label)}</b>, by integrated gradients</span><span class="looks"></span></p>'
-        )  # page.js also writes the attention of a word into it
-        parts = [f'<div class="classes">{classes}</div>', legend]
+        words = {"words": found, "read": np.unique(word_of_token).tolist(), "scores": why.scores.tolist()}
+        words |= {"unknown": unknown, "label": label, "method": "by integrated gradients"}
+        answer = {"classes": classes, "words": words, "notes": notes + why.notes}
         if has_attention(self.run.network):
-            attention = self.run.attention(text)
-            view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
-            parts += [f'<div class="text attention" {view.data()}>{shaded}</div>', view.choices()]
-        else:
-            parts.append(f'<div class="text">{shaded}</div>')
-        return "".join([*parts, markup.notes(notes + why.notes)])
+            answer["view"] = view_of([of_words(each, word_of_token) for each in self.run.attention(text).maps], asked)
+        return answer
 
-    def _chosen(self, text: str, num_choices: int) -> str:
-        """Return the probability of each answer, as HTML."""
+    def _chosen(self, text: str, num_choices: int) -> Answer:
+        """Return the probability of each answer."""
         answers = [answer.strip() for answer in text.split(PAIR_SEPARATOR)][-num_choices:]
         try:
-            (shares,) = self.run.probabilities([text]).tolist()
+            (shares,) = self.run.probabilities([text])
         except UserError:
-            return markup.notice(f"Type a context and {num_choices} answers with {PAIR_SEPARATOR} between them.")
+            return {"notice": f"Type a context and {num_choices} answers with {PAIR_SEPARATOR} between them."}
         names = [f"{number}. {answer}" for number, answer in enumerate(answers, start=1)]
-        named = dict(zip(names, shares, strict=True))
-        best = max(named, key=named.__getitem__)
-        return self._verdict(Prediction(best, named)) + markup.bars(named, best)
+        return {"classes": {"names": names, "shares": shares.tolist(), "label": names[int(shares.argmax())]}}
 
     @property
     def _are_stars(self) -> bool:
         return self.run.config["data"].get("labels") == Labels.stars.name
-
-    def _verdict(self, prediction: Prediction) -> str:
-        share = markup.percent(prediction.probabilities[prediction.label])
-        verdict = f"<b>{escape(prediction.label)}</b> {escape(share)}"
-        if self._are_stars:
-            mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
-            verdict = f"{verdict}, {mean:.1f} stars on average"
-        return f'<p class="verdict">{verdict}</p>'
 
 
 def of_words(found: AttentionMap, word_of_token: NDArray[np.int64]) -> AttentionMap:

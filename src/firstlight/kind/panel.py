@@ -1,20 +1,25 @@
 """Interface between the playground and the runs of each kind: panels, and the fields of a request.
 
-Long texts are cut before any computation. Imports no heavy library.
+Long texts are cut before any computation.
 """
 
+import base64
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from firstlight.files.plain_yaml import read_yaml
+from firstlight.kind.attention import AttentionMap
 
 MOST_CHARACTERS = 10_000  # characters of a text that a run reads
 Event = dict[str, Any]  # sent to page.js, one on each line
+Answer = dict[str, Any]  # sent to answers.js, which shows it
 
 
 class BadInputError(ValueError):
@@ -72,6 +77,21 @@ def end_of(text: str) -> tuple[str, list[str]]:
     return text[-MOST_CHARACTERS:], [f"the prompt is long: only its last {MOST_CHARACTERS:,} characters are read"]
 
 
+def view_of(maps: Sequence[AttentionMap], asked: Inputs) -> dict[str, Any]:
+    """Return the attention that is shown: of one map, by default the last, one head or the mean of all heads.
+
+    The weights, (rows, columns), are base64 with one byte for each. asked: the fields map and head of a request.
+    """
+    last = len(maps) - 1
+    chosen = min(asked.integer("map", 0, 1000, last) or 0, last)
+    weights, head = maps[chosen].weights, asked.integer("head", 0, 1000)
+    head = head if head is not None and head < len(weights) else None
+    shown = weights.mean(axis=0) if head is None else weights[head]
+    data = base64.b64encode(np.rint(255 * shown.clip(0, 1)).astype(np.uint8).tobytes()).decode()
+    choices = {"maps": [each.name for each in maps], "map": chosen, "heads": len(weights), "head": head}
+    return {"weights": data, "columns": shown.shape[1], **choices}
+
+
 class Panel(ABC):
     """Base class of the panels, which show a run in the playground. A panel implements `write` or `answer`."""
 
@@ -91,8 +111,18 @@ class Panel(ABC):
     def examples(self) -> tuple[str, ...]:
         """Return example texts."""
 
-    def answer(self, asked: Inputs) -> str:
-        """Return the result of the run for a text, as HTML. asked: the fields of the request."""
+    def answer(self, asked: Inputs) -> Answer:
+        """Return the result of the run for a text: some of these parts, which the page shows in this order.
+
+        notice: a sentence in place of an answer. html: HTML in which all texts of users and networks are escaped.
+        verdict, translation: texts. classes: `names` with their `shares`, the `label` that is explained, and whether
+        they `are_stars`. bars: more `names` with their `shares`. words: the `words` of a text, the places of those that
+        are `read`, their `scores`, the places of `unknown` ones, and the `label` and the `method` of the scores.
+        tokens: those that attend to each other. pair: the tokens of the `columns` and of the `rows` of the attention.
+        view: their attention, of `view_of`. notes: sentences below the answer.
+
+        asked: the fields of the request.
+        """
         raise NotImplementedError
 
     def write(self, asked: Inputs) -> Iterator[Event]:

@@ -1,11 +1,9 @@
 """Panel of a masked language model in the playground: the words for each [MASK] of a text."""
 
-from html import escape
 from typing import Any
 
-from firstlight.kind import markup
 from firstlight.kind.attention import has_attention
-from firstlight.kind.panel import Inputs, Panel, beginning_of
+from firstlight.kind.panel import Answer, Inputs, Panel, beginning_of, view_of
 from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.run import MaskedRun
 from firstlight.text.tokenizers import MASK
@@ -28,19 +26,16 @@ class MaskedPanel(Panel):
     def page_data(self) -> dict[str, Any]:
         return super().page_data() | {"truncation": self.run.truncation.name}
 
-    def answer(self, asked: Inputs) -> str:
-        """Return the most probable words and the attention, as HTML. asked: text; map and head of the attention."""
+    def answer(self, asked: Inputs) -> Answer:
+        """Return the most probable words and the attention. asked: text; map and head of the attention."""
         text, notes = beginning_of(asked.text("text"))
         if MASK not in text:
-            return markup.notice(f"Type a text with {MASK} in place of a word. The predictions change as you type.")
+            return {"notice": f"Type a text with {MASK} in place of a word. The predictions change as you type."}
         filled = self.run.fill_in(text, NUM_WORDS)
-        parts = [f'<p class="verdict">{escape(filled.text)}</p>']
-        for fillings in filled.fillings[:MOST_MASKS]:
-            shares = {filling.word: filling.probability for filling in fillings}
-            parts.append(markup.bars(shares, fillings[0].word))
+        words = (zip(*fillings, strict=True) for fillings in filled.fillings[:MOST_MASKS])
+        bars = [{"names": names, "shares": shares} for names, shares in words]
+        answer: Answer = {"verdict": filled.text, "bars": bars, "notes": notes}
         if has_attention(self.run.network):
-            attention = self.run.attention(text)
-            view = markup.View(attention.maps, asked)
-            words = markup.tokens(attention.maps[0].keys, "row", "column")
-            parts += [markup.LEGEND, f'<div class="text attention" {view.data()}>{words}</div>', view.choices()]
-        return "".join([*parts, markup.notes(notes)])
+            maps = self.run.attention(text).maps
+            answer |= {"tokens": maps[0].keys, "view": view_of(maps, asked)}
+        return answer

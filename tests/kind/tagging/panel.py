@@ -2,8 +2,7 @@
 
 from html import escape
 
-from firstlight.kind import markup
-from firstlight.kind.panel import Inputs, Panel, beginning_of
+from firstlight.kind.panel import Answer, Inputs, Panel, beginning_of
 from tagging.run import TaggerRun
 
 
@@ -17,9 +16,9 @@ class TaggerPanel(Panel):
     def examples(self) -> tuple[str, ...]:
         return ("the dog sees a cat",)
 
-    def answer(self, asked: Inputs) -> str:
+    def answer(self, asked: Inputs) -> Answer:
         text, notes = beginning_of(asked.text("text"))
         if not text.strip():
-            return markup.notice("Type a text. The tags change as you type.")
+            return {"notice": "Type a text. The tags change as you type."}
         words = (f"{escape(word)} <i>{escape(tag)}</i>" for word, tag in self.run.tag(text))
-        return f'<p class="verdict">{" ".join(words)}</p>{markup.notes(notes)}'
+        return {"html": f'<p class="verdict">{" ".join(words)}</p>', "notes": notes}

@@ -1,9 +1,11 @@
-// The answers of the runs of an exported page, computed in the page: HTML and events like those of the server, without
-// the attention, which inspector.js shows. All texts of users and networks are escaped.
+// The HTML of answers, and the answers of the runs of an exported page, which the page computes: parts and events like those
+// of the server, without the attention, which inspector.js shows. All texts of users and networks are escaped.
 
 const MOST_READ = 10000; // characters of a text that a run reads
 const MOST_CLASSES = 10; // classes with a bar
 const MOST_OCCLUDED = 60; // passes of a network to explain a prediction; the words of a longer text are taken in groups
+const MOST_UNREAD = 30; // consecutive words outside the context that are shown
+const SMALL_SCORE = 0.5; // nats; a text with smaller scores only has pale colors
 const NUM_CANDIDATES = 10;
 const NUM_FILLINGS = 8; // words for each [MASK]
 const MOST_MASKS = 10; // masks with bars
@@ -23,9 +25,6 @@ const inserted = (value) =>
 // The tag of templates of HTML: html`<b>${name}</b>`.
 const html = (parts, ...values) => new Html(parts.reduce((text, part, i) => text + inserted(values[i - 1]) + part));
 
-// A sentence in place of an answer.
-const notice = (message) => html`<p class="notice">${message}</p>`;
-const notesOf = (messages) => messages.map((message) => html`<p class="note">${message}</p>`);
 // Lets the page show what is computed, and read the user's input.
 const pause = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -59,6 +58,85 @@ function barsOf(names, shares, chosen) {
   return html`<div class="bars">${bars}</div>`;
 }
 
+function verdictOf({ names, shares, are_stars }) {
+  const [chosen] = best(shares, 1), mean = shares.reduce((total, share, i) => total + share * (i + 1), 0);
+  const stars = are_stars ? `, ${mean.toFixed(1)} stars on average` : "";
+  return html`<p class="verdict"><b>${names[chosen]}</b> ${shareText(shares[chosen])}${stars}</p>`;
+}
+
+// The words of a text; those that the network reads have the colors of their scores.
+function shadedWords({ words, read, scores, unknown, label }) {
+  const largest = Math.max(SMALL_SCORE, ...scores.map(Math.abs)), placeOf = new Map(read.map((word, place) => [word, place]));
+  const parts = [];
+  let unread = [];
+  const skip = () => {
+    const more = unread.length > MOST_UNREAD ? ` … and ${readable(unread.length - MOST_UNREAD)} more` : "";
+    const shown = unread.slice(0, MOST_UNREAD).join(" ") + more;
+    if (shown) parts.push(html`<span class="unread" title="the network does not read these words">${shown}</span> `);
+    unread = [];
+  };
+  words.forEach((word, i) => {
+    if (!placeOf.has(i)) return unread.push(word);
+    skip();
+    const place = placeOf.get(i), score = scores[place], strength = Math.round(50 * Math.min(Math.abs(score) / largest, 1));
+    const says = unknown.includes(i) ? "not in the vocabulary" : `${score > 0 ? "+" : ""}${score.toFixed(2)} for ${label}`;
+    const shade = `color-mix(in srgb, var(--${score > 0 ? "for" : "against"}) ${strength}%, transparent)`;
+    parts.push(html`<span class="word${unknown.includes(i) ? " unknown" : ""}" data-row="${place}" data-column="${place}"
+      style="--shade:${shade}" title="${says}">${word}</span> `);
+  });
+  skip();
+  return parts;
+}
+
+// Tokens as words; their places are those of rows, of columns, or of both in the attention.
+const tokensOf = (names, isRow, isColumn) => names.map((name, i) => {
+  const places = new Html(`${isRow ? ` data-row="${i}"` : ""}${isColumn ? ` data-column="${i}"` : ""}`);
+  return html`<span class="word"${places}>${name || "·"}</span> `;
+});
+
+// A field with the choice of one of some pairs of a value and a text.
+function fieldOf(name, options, chosen) {
+  const shown = options.map(([value, text]) => html`<option value="${value}"${new Html(value === chosen ? " selected" : "")}>${text}</option>`);
+  return html`<select name="${name}" aria-label="${name}">${shown}</select>`;
+}
+
+// Two fields for the choice of the attention that is shown: a map, and a head or the mean of all heads.
+function choicesOf({ maps, map, heads, head }) {
+  const ofHeads = Array.from({ length: heads > 1 ? heads : 0 }, (_, i) => [i, `head ${i + 1}`]);
+  const fields = [fieldOf("map", maps.map((name, i) => [i, name]), map), fieldOf("head", [["", "mean of all heads"], ...ofHeads], head ?? "")];
+  return html`<p class="view">Attention on hover: <label>${fields[0]}</label> <label>${fields[1]}</label></p>`;
+}
+
+const POINT = "Point at a word, or move to it with Tab and the arrow keys, to see its attention.";
+const legendOf = (says) => html`<p class="legend"><span class="says">${says}</span><span class="looks"></span></p>`;
+const contributionOf = ({ label, method }) => html`Contribution of each word: <span class="key for">for</span> or
+  <span class="key against">against</span> <b>${label}</b>, ${method}`;
+
+// The HTML of an answer from its parts, which `Panel.answer` in kind/panel.py lists.
+function shownAnswer({ notice, html: own, verdict, translation, classes, bars = [], words, tokens, pair, view, notes = [] }) {
+  if (notice !== undefined) return html`<p class="notice">${notice}</p>`.text;
+  const parts = own === undefined ? [] : [new Html(own)];
+  if (verdict !== undefined) parts.push(html`<p class="verdict">${verdict}</p>`);
+  if (translation !== undefined) {
+    parts.push(html`<p class="verdict translation">${translation || html`<i>The translation is empty.</i>`}</p>`);
+  }
+  if (classes) {
+    const shown = html`${verdictOf(classes)}${barsOf(classes.names, classes.shares, classes.label)}`;
+    parts.push(words ? html`<div class="classes">${shown}</div>` : shown);
+  }
+  parts.push(...bars.map(({ names, shares }) => barsOf(names, shares, names[0])));
+  if (words || view) parts.push(legendOf(words ? contributionOf(words) : POINT));
+  const weights = new Html(view ? ` data-weights="${view.weights}" data-columns="${view.columns}"` : "");
+  if (words) parts.push(html`<div class="text${view ? " attention" : ""}"${weights}>${shadedWords(words)}</div>`);
+  if (tokens) parts.push(html`<div class="text attention"${weights}>${tokensOf(tokens, true, true)}</div>`);
+  if (pair) {
+    parts.push(html`<div class="attention"${weights}><div class="text">${tokensOf(pair.columns, false, true)}</div>
+      <div class="text written">${tokensOf(pair.rows, true, false)}</div></div>`);
+  }
+  if (view) parts.push(choicesOf(view));
+  return html`${parts}${[...new Set(notes)].map((message) => html`<p class="note">${message}</p>`)}`.text;
+}
+
 // --- the kinds ---
 
 // The probabilities of the classes. One logit stands for two classes.
@@ -73,21 +151,15 @@ function logOdds({ data }, label) {
   return data[label] - largest - Math.log(others.reduce((total, logit) => total + Math.exp(logit - largest), 0));
 }
 
-function verdictOf(network, names, shares) {
-  const [chosen] = best(shares, 1), mean = shares.reduce((total, share, i) => total + share * (i + 1), 0);
-  const stars = network.are_stars ? `, ${mean.toFixed(1)} stars on average` : "";
-  return html`<p class="verdict"><b>${names[chosen]}</b> ${shareText(shares[chosen])}${stars}</p>`;
-}
-
 function chooseAnswer(network, text) {
   const { num_choices: count, num_contexts: contexts } = network, parts = text.split(PAIR_SEPARATOR).map(strip);
   if (![1, contexts].includes(parts.length - count)) {
-    return notice(`Type a context and ${count} answers with ${PAIR_SEPARATOR} between them.`);
+    return { notice: `Type a context and ${count} answers with ${PAIR_SEPARATOR} between them.` };
   }
   const answers = parts.slice(-count), context = parts.slice(0, -count).join(" ");
   const shares = sharesOf(network.run(answers.map((answer) => network.encode(`${context} ${PAIR_SEPARATOR} ${answer}`).ids)));
   const names = answers.map((answer, i) => `${i + 1}. ${answer}`);
-  return html`${verdictOf(network, names, shares)}${barsOf(names, shares, names[best(shares, 1)])}`;
+  return { classes: { names, shares, label: names[best(shares, 1)] } };
 }
 
 // How much each word that is read raises the log-odds of a class, compared with an unknown word in its place.
@@ -106,42 +178,29 @@ async function worthOfWords(network, read, label, signal) {
   return worth;
 }
 
-function shadedWords(read, worth, label) {
-  const largest = Math.max(0.5, ...Array.from(worth.values(), Math.abs));
-  const isUnknown = new Set(read.wordOf.filter((_, i) => read.ids[i] === UNKNOWN_ID));
-  return read.words.map((word, i) => {
-    if (!worth.has(i)) return html`<span class="unread" title="the network does not read this word">${word}</span> `;
-    const value = worth.get(i), strength = Math.round(50 * Math.min(Math.abs(value) / largest, 1));
-    const says = isUnknown.has(i) ? "not in the vocabulary" : `${value > 0 ? "+" : ""}${value.toFixed(2)} for ${label}`;
-    const shade = `color-mix(in srgb, var(--${value > 0 ? "for" : "against"}) ${strength}%, transparent)`;
-    return html`<span class="word${isUnknown.has(i) ? " unknown" : ""}" style="--shade:${shade}" title="${says}">${word}</span> `;
-  });
-}
-
 const ANSWERS = {
   async classifier(network, text, values, signal) {
-    if (network.num_choices) return html`${chooseAnswer(network, text)}${notesOf(values.notes)}`;
+    if (network.num_choices) return { ...chooseAnswer(network, text), notes: values.notes };
     if (network.reader.tokenizer.readsPairs && !text.includes(PAIR_SEPARATOR)) {
-      return notice(`Type two texts with ${PAIR_SEPARATOR} between them.`);
+      return { notice: `Type two texts with ${PAIR_SEPARATOR} between them.` };
     }
     const read = network.encode(text), names = network.class_names;
     if (read.words.every((word) => PAIR_MARKS.includes(word))) {
       const empty = "Type a review. The prediction changes as you type.";
-      return notice(text.trim() ? "The text has no word that the network can read." : empty);
+      return { notice: text.trim() ? "The text has no word that the network can read." : empty };
     }
     const shares = sharesOf(meanOf(read.windows.map((ids) => network.run(ids)))), label = names.includes(values.label) ? values.label : names[best(shares, 1)];
-    const classes = html`${verdictOf(network, names, shares)}${barsOf(names, shares, label)}`;
-    if (values.quick) return classes;
+    const classes = { names, shares, label, are_stars: network.are_stars };
+    if (values.quick) return { classes };
     const worth = await worthOfWords(network, read, names.indexOf(label), signal);
-    return html`<div class="classes">${classes}</div>
-      <p class="legend"><span class="says">Contribution of each word: <span class="key for">for</span> or
-      <span class="key against">against</span> <b>${label}</b>, compared with an unknown word in its place</span></p>
-      <div class="text">${shadedWords(read, worth, label)}</div>${notesOf([...values.notes, ...read.notes])}`;
+    const unknown = read.wordOf.filter((_, i) => read.ids[i] === UNKNOWN_ID), method = "compared with an unknown word in its place";
+    const words = { words: read.words, read: [...worth.keys()], scores: [...worth.values()], unknown, label, method };
+    return { classes, words, notes: [...values.notes, ...read.notes] };
   },
 
   async masked(network, text, values) {
     if (!text.includes(MASK)) {
-      return notice(`Type a text with ${MASK} in place of a word. The predictions change as you type.`);
+      return { notice: `Type a text with ${MASK} in place of a word. The predictions change as you type.` };
     }
     const read = network.encode(text), { words } = network.reader.tokenizer, logits = network.run(read.ids);
     const masks = [...read.ids.keys()].filter((place) => read.ids[place] === words.length);
@@ -155,17 +214,16 @@ const ANSWERS = {
       const [word] = found[i - 1].words;
       return (word.startsWith(CONTINUATION) ? done.trimEnd() + word.slice(CONTINUATION.length) : done + word) + part;
     });
-    const bars = found.slice(0, MOST_MASKS).map((each) => barsOf(each.words, each.shares, each.words[0]));
-    return html`<p class="verdict">${filled}</p>${bars}${notesOf(values.notes)}`;
+    const bars = found.slice(0, MOST_MASKS).map((each) => ({ names: each.words, shares: each.shares }));
+    return { verdict: filled, bars, notes: values.notes };
   },
 
   async translator(network, text, values) {
-    if (!text.trim()) return notice("Type a sentence. The translation changes as you type.");
+    if (!text.trim()) return { notice: "Type a sentence. The translation changes as you type." };
     const { target } = network.reader;
     const written = Array.from(network.generate(text), ({ id }) => id).filter((id) => id !== END_ID && id !== null);
     const translation = strip(utf8(written.filter((id) => id > END_ID).map(target.piece)));
-    const notes = notesOf([...values.notes, ...network.encode(text).notes]);
-    return html`<p class="verdict translation">${translation || html`<i>The translation is empty.</i>`}</p>${notes}`;
+    return { translation, notes: [...values.notes, ...network.encode(text).notes] };
   },
 };
 
@@ -235,9 +293,9 @@ async function computedAnswer(run, values, signal) {
   const network = networkOf(run), text = encodable(values.text.slice(0, MOST_READ));
   const notes = values.text.length > MOST_READ ? [`the text is long: only its first ${readable(MOST_READ)} characters are read`] : [];
   try {
-    return (await ANSWERS[network.kind](network, text, { ...values, notes }, signal)).text;
+    return shownAnswer(await ANSWERS[network.kind](network, text, { ...values, notes }, signal));
   } catch (error) {
-    if (error instanceof TextError) return notice(error.message).text;
+    if (error instanceof TextError) return shownAnswer({ notice: error.message });
     throw error;
   }
 }

@@ -1,5 +1,5 @@
-// Shows the answers of the runs to the user's texts, their attention and their candidates. The answers come from the
-// server; in an exported page, answers.js computes them. Only answers are set as HTML, and their texts are escaped.
+// Shows the answers of the runs to the user's texts, their attention and their candidates. The parts of the answers come
+// from the server; in an exported page, answers.js computes them. It makes their HTML, in which all texts are escaped.
 
 const MOST_CHARACTERS = 200000; // characters that are sent; the server reads fewer
 const WAIT = 60; // milliseconds from a key press to the requests
@@ -34,10 +34,10 @@ const post = (run, what, values, signal) =>
   fetch(`runs/${run}/${what}`, { method: "POST", headers: HEADERS, body: JSON.stringify(values), signal });
 
 const served = {
-  answer: async (run, values, signal) => (await post(run, "answer", values, signal)).text(),
+  answer: async (run, values, signal) => shownAnswer(await (await post(run, "answer", values, signal)).json()),
   async *events(run, values, signal) {
     const response = await post(run, "write", values, signal);
-    if (!response.ok) return yield { refused: await response.text() };
+    if (!response.ok) return yield { refused: shownAnswer(await response.json()) };
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (let part = await reader.read(); !part.done; part = await reader.read()) {

@@ -14,14 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from firstlight.errors import UserError
-from firstlight.kind import markup
-from firstlight.kind.panel import BadInputError, Event, Inputs, Panel
+from firstlight.kind.panel import Answer, BadInputError, Event, Inputs, Panel
 from firstlight.lab.playground.page import exported_script, packed, page
 
 log = logging.getLogger(__name__)
@@ -69,17 +68,17 @@ class Playground:
         return JSONResponse(await run_in_threadpool(packed, panel))
 
     async def answer(self, request: Request) -> Response:
-        """Return the answer of a run to a text, as HTML."""
+        """Return the answer of a run to a text, as JSON."""
         number, panel = self._panel(request)
         if panel.streams:
             raise HTTPException(404)
         asked = await _inputs(request)
 
-        def locked() -> str:
+        def locked() -> Answer:
             with self._locks[number]:
                 return panel.answer(asked)
 
-        return HTMLResponse(await run_in_threadpool(locked))
+        return JSONResponse(await run_in_threadpool(locked))
 
     async def write(self, request: Request) -> Response:
         """Return the text of a run as a stream, with one JSON object on each line."""
@@ -135,16 +134,16 @@ async def _inputs(request: Request) -> Inputs:
 
 
 async def _notice(_: Request, error: Exception) -> Response:
-    """Return the message of an error as HTML.
+    """Return the message of an error as an answer.
 
     The status is 400 for a request that the page never sends and 500 for a defect. It is 200 for a text that a run
     cannot read, because such a request is valid. A client that has disconnected does not receive the answer.
     """
     if isinstance(error, BadInputError | ClientDisconnect):
-        return HTMLResponse(markup.notice(str(error)), status_code=400)
+        return JSONResponse({"notice": str(error)}, status_code=400)
     if isinstance(error, UserError):
-        return HTMLResponse(markup.notice(str(error)))
-    return HTMLResponse(markup.notice(BROKEN), status_code=500)
+        return JSONResponse({"notice": str(error)})
+    return JSONResponse({"notice": BROKEN}, status_code=500)
 
 
 class Connection(H11Protocol):
