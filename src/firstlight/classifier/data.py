@@ -207,10 +207,8 @@ class ReviewData(TextRows):
         if not options.target_encoding:
             return None
         if self.num_classes > 2 and not self.has_ordered_classes:
-            raise UserError(
-                f"data.target_encoding=true requires ordered classes, but the {self.num_classes} of "
-                "data.labels=classes have no order; set data.target_encoding=false"
-            )
+            problem = f"requires ordered classes, but the {self.num_classes} of data.labels=classes have no order"
+            raise UserError(f"data.target_encoding=true {problem}; set data.target_encoding=false")
         sizes = (self.tokenizer.vocab_size, options.target_encoding_pairs, self.num_classes)
         target_encoding = NgramTargetEncoding(*sizes, options.target_encoding_shrinkage)
         rows, lengths = self.rows("train"), self.encoded.lengths

@@ -42,10 +42,8 @@ class OwnReviewDataNode(ReviewDataNode):
         data = config.data
         is_given = data.path is not None or data.source is SourceKind.sample
         if not is_given and (data.name, data.hub) == (ReviewOptions.name, ReviewOptions.hub):
-            raise UserError(
-                "data.path is not set; set it to a file of labeled texts, as in data.path=my.csv, or choose a task "
-                "with a data set, such as task=sentiment"
-            )
+            remedy = "set it to a file of labeled texts, as in data.path=my.csv, or choose a task with a data set"
+            raise UserError(f"data.path is not set; {remedy}, such as task=sentiment")
         ReviewDataNode.check(config)
 
 

@@ -166,9 +166,8 @@ class ConfusionMatrix(ClassMetric):
         from firstlight.figures import confusion_table, plot_confusion_matrix, save
         from firstlight.figures.style import mark_sample
 
-        figure = plot_confusion_matrix(
-            counts, self.class_names, title=f"Confusion matrix, {SPLITS[stage]}, step {trainer.global_step}"
-        )
+        title = f"Confusion matrix, {SPLITS[stage]}, step {trainer.global_step}"
+        figure = plot_confusion_matrix(counts, self.class_names, title=title)
         if publish.is_sample(trainer):
             mark_sample(figure)
         rows = confusion_table(counts, self.class_names)
@@ -186,13 +185,9 @@ class ConfusionMatrix(ClassMetric):
         """Return W&B's interactive chart, which requires a list of all examples."""
         import wandb
 
-        true, predicted = np.indices(counts.shape)
-        return wandb.plot.confusion_matrix(
-            y_true=np.repeat(true.ravel(), counts.ravel()).tolist(),
-            preds=np.repeat(predicted.ravel(), counts.ravel()).tolist(),
-            class_names=self.class_names,
-            title=f"Confusion matrix, {SPLITS[stage]}",
-        )
+        true, predicted = (np.repeat(each.ravel(), counts.ravel()).tolist() for each in np.indices(counts.shape))
+        names, title = self.class_names, f"Confusion matrix, {SPLITS[stage]}"
+        return wandb.plot.confusion_matrix(y_true=true, preds=predicted, class_names=names, title=title)
 
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:

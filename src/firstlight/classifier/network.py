@@ -145,8 +145,7 @@ class Classifier(nn.Module):
         if num_given != self.num_features:
             problem = f"the network requires {self.num_features} features of each token, but received {num_given}"
             raise ValueError(f"{problem}; pass the batch's features, as in network(*batch.inputs)")
-        if padding_mask is None:
-            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        padding_mask = masks.real(token_ids, padding_mask)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
         if self.is_causal:
             places = torch.arange(length, device=token_ids.device)
@@ -242,7 +241,7 @@ class BagOfWords(nn.Module):
         Returns:
             (batch, num_outputs) float.
         """
-        mask = _real(token_ids, padding_mask)[:, :, None]
+        mask = masks.real(token_ids, padding_mask)[:, :, None]
         hidden = self.embedding(self.token_dropout(token_ids)) * mask  # (batch, length, dim)
         mean = hidden.sum(dim=1) / mask.sum(dim=1).clamp(min=1)  # (batch, dim)
         return self.head(self.dropout(mean))
@@ -282,11 +281,6 @@ class LogisticRegression(nn.Module):
 
         The arguments and the shape are those of `BagOfWords.forward`.
         """
-        mask = _real(token_ids, padding_mask)[:, :, None]
+        mask = masks.real(token_ids, padding_mask)[:, :, None]
         weights = self.weights(self.token_dropout(token_ids)) * mask  # (batch, length, outputs)
         return weights.sum(dim=1) + self.bias
-
-
-def _real(token_ids: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """Return the padding mask, or a mask that is True everywhere if it is None."""
-    return torch.ones_like(token_ids, dtype=torch.bool) if padding_mask is None else padding_mask

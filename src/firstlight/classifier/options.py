@@ -74,10 +74,8 @@ class ClassifierConfig(TransformerConfig):
                 self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
         check_convolution(self.convolution)
         if self.causal and self.convolution not in (None, 1):
-            raise ValueError(
-                f"model.convolution={self.convolution} lets a token see the next one, which model.causal=true forbids; "
-                "set model.convolution=null"
-            )
+            problem = "lets a token see the next one, which model.causal=true forbids; set model.convolution=null"
+            raise ValueError(f"model.convolution={self.convolution} {problem}")
 
     @property
     def network(self) -> str:

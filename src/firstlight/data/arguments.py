@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from textwrap import fill
@@ -61,10 +62,8 @@ def _described(kind: type[DataOptions], indent: str) -> str:
     parts = [part for part in reversed(kind.__mro__) if is_dataclass(part)]
     found = {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
     options = (f"{each.name}: {in_python(' '.join(found[each.name].split()))}" for each in fields(kind))
-    paragraphs = (
-        fill(text, 120, initial_indent=indent, subsequent_indent=indent + " " * 4) for text in (ROWS, *options)
-    )
-    return "\n".join(paragraphs)
+    filled = partial(fill, width=120, initial_indent=indent, subsequent_indent=indent + " " * 4)
+    return "\n".join(map(filled, (ROWS, *options)))
 
 
 def options_of(kind: type[DataOptions], owner: str, rows: Tables, given: dict[str, Any]) -> DataOptions:

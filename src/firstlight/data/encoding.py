@@ -82,14 +82,8 @@ def encode(
     facts, arrays, folder = store.stored(
         options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, label_names, new), **depends_on
     )
-    encoded = EncodedTexts(
-        arrays["splits"],
-        facts["overlaps"],
-        RaggedIds(store.open_ids(folder, np.int32), arrays["offsets"]),
-        arrays["labels"],
-        tokenizer_of_json(facts["tokenizer"]),
-        first_lines=facts["lines"],
-    )
+    ids, used = RaggedIds(store.open_ids(folder, np.int32), arrays["offsets"]), tokenizer_of_json(facts["tokenizer"])
+    encoded = EncodedTexts(arrays["splits"], facts["overlaps"], ids, arrays["labels"], used, first_lines=facts["lines"])
     if labeled is None:
         return encoded
     names, meanings = _read_labels(encoded.first_lines, source, labeled, label_names)
@@ -111,9 +105,8 @@ def _read_labels(
         learns = options.labels is Labels.classes and label_names is None
         values = [label for label, lines in first_lines.items() if not learns or "train" in lines]
         reader = reader_of(column, options.labels, lowest, values, label_names)
-    meanings = {
-        label: reader.read(label, source.place(*next(iter(lines.items())))) for label, lines in first_lines.items()
-    }
+    places = {label: source.place(*next(iter(lines.items()))) for label, lines in first_lines.items()}
+    meanings = {label: reader.read(label, place) for label, place in places.items()}
     return list(label_names if options.choices is not None and label_names else reader.names), meanings
 
 

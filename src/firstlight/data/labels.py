@@ -204,9 +204,8 @@ class LabelReading:
 
     def record(self) -> dict[str, str | None]:
         """Return the class name of each label, or None if the label is left out."""
-        return {
-            value: None if target == LEFT_OUT else self.class_names[target] for value, target in self.targets.items()
-        }
+        names = {LEFT_OUT: None} | dict(enumerate(self.class_names))
+        return {value: names[target] for value, target in self.targets.items()}
 
     def missing(self, targets: NDArray[np.int64]) -> str | None:
         """Return a sentence that names the classes without rows, or None if each has rows. targets: (rows,)."""

@@ -127,9 +127,8 @@ def _documents(source: Source, separator: str) -> Iterator[str]:
     for number, line in enumerate(source.lines(), start=1):
         document = line.strip()
         if separator in document:
-            raise UserError(
-                f"{source.where}:{number}: the line contains the separator {separator!r}; set data.separator"
-            )
+            problem = f"the line contains the separator {separator!r}"
+            raise UserError(f"{source.where}:{number}: {problem}; set data.separator")
         if document:
             yield document
 

@@ -46,9 +46,8 @@ class Generator(nn.Module):
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.num_loops = config.num_loops
-        self.blocks = nn.ModuleList(
-            build_block(config, convolution=config.causal_convolution) for _ in range(config.num_layers)
-        )
+        width = config.causal_convolution
+        self.blocks = nn.ModuleList(build_block(config, convolution=width) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)

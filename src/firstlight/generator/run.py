@@ -199,13 +199,9 @@ class GeneratorRun(Run, Writer):
         elif stride < context_length:
             first, least = min(context_length, num_predicted), context_length - stride + 1
             note = f"{num_predicted:,} tokens predicted, all but the first {first} from {least} tokens or more"
-        return Measurement(
-            found,
-            {"tokens": len(stream), "predicted": num_predicted},
-            (note,),
-            lambda folder: save_array(folder / LOSSES, losses.all()),
-            "The metrics and the loss of each token",
-        )
+        size = {"tokens": len(stream), "predicted": num_predicted}
+        contents = "The metrics and the loss of each token"
+        return Measurement(found, size, (note,), lambda folder: save_array(folder / LOSSES, losses.all()), contents)
 
     # --- explore ---
 

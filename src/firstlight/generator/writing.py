@@ -182,14 +182,8 @@ class Writer:
 
         decoders = [PieceDecoder() for _ in range(num_samples)]
         is_over = [False] * num_samples
-        steps = generate(
-            self.network,
-            prompt.token_ids.to(device).expand(num_samples, -1),
-            writing.tokens,
-            choose,
-            window=writing.window,
-            context_length=self.seen(writing.context_length),
-        )
+        prompts, length = prompt.token_ids.to(device).expand(num_samples, -1), self.seen(writing.context_length)
+        steps = generate(self.network, prompts, writing.tokens, choose, window=writing.window, context_length=length)
         for token_ids in steps:
             pieces = []
             for i, token_id in enumerate(token_ids.tolist()):

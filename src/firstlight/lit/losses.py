@@ -86,13 +86,8 @@ def classification_loss(
         >>> classification_loss(torch.zeros(3, 5), torch.tensor([0, 4, 2]), label_smoothing=0.1)  # ln 5
         tensor(1.6094)
     """
-    if (
-        loss is None
-        and text_weights is None
-        and ordinal_smoothing == 0
-        and logits.shape[1] > 1
-        and (class_weights is None or not label_smoothing)
-    ):
+    is_plain = loss is None and text_weights is None and ordinal_smoothing == 0
+    if is_plain and logits.shape[1] > 1 and (class_weights is None or not label_smoothing):
         return F.cross_entropy(logits, targets, weight=class_weights, label_smoothing=label_smoothing)
     num_classes = max(2, logits.shape[1])
     shares = soft_targets(num_classes, label_smoothing, ordinal_smoothing).to(logits)[targets]  # (batch, classes)

@@ -118,10 +118,9 @@ def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path:
     expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
     for name in [*expected, *given]:
         if given.get(name) != expected.get(name):
-            raise UserError(
-                f"{path}: the shape of the weight {name} is {given.get(name, 'missing')} in the file, but "
-                f"{expected.get(name, 'missing')} in the network that its metadata describes; {TRAIN_AGAIN}"
-            )
+            found, needed = (shapes.get(name, "missing") for shapes in (given, expected))
+            problem = f"{path}: the shape of the weight {name} is {found} in the file, but {needed} in the network"
+            raise UserError(f"{problem} that its metadata describes; {TRAIN_AGAIN}")
 
 
 def refuse_non_finite(weights: Mapping[str, Tensor], network: nn.Module, path: Path | str) -> None:

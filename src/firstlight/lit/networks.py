@@ -126,9 +126,8 @@ def network_of_checkpoint(
     content: the result of `open_checkpoint`; path: the file; config_type: the class of the options of the network;
     network: a network of the user that gets the weights, or None.
     """
-    weights = {
-        name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
-    }
+    saved = content["state_dict"]
+    weights = {name.removeprefix(WEIGHTS): saved[name] for name in saved if name.startswith(WEIGHTS)}
     if network is None:
         network = network_of_metadata(content[METADATA], config_type, Path(path), weights)
     refuse_other_shapes(network, weights, path)

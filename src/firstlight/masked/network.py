@@ -91,8 +91,7 @@ class MaskedLanguageModel(nn.Module):
             ValueError: if length exceeds the context length.
         """
         check_length(token_ids.shape[1], self.context_length)
-        if padding_mask is None:
-            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        padding_mask = masks.real(token_ids, padding_mask)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
         hidden = self._embed(token_ids)  # (batch, length, dim)
         if self.convolution is not None:
@@ -171,10 +170,8 @@ def batch_to_fill_in(
     is_mask = batch.token_ids == tokenizer.vocab_size
     for row, kept in enumerate(is_mask.sum(dim=1).tolist()):
         if kept < (ids[row] == tokenizer.vocab_size).sum():
-            raise UserError(
-                f"text {row + 1} has {len(ids[row])} tokens, but only context_length={context_length} of them are "
-                f"read, and a {MASK} is cut off; shorten the text"
-            )
+            problem = f"text {row + 1} has {len(ids[row])} tokens, but only context_length={context_length} of them"
+            raise UserError(f"{problem} are read, and a {MASK} is cut off; shorten the text")
     places = is_mask.flatten().nonzero().squeeze(1)
     token_ids, targets = batch.token_ids.long(), torch.zeros_like(places)
     return MaskedBatch(token_ids, batch.padding_mask, places, targets, batch.rows, batch.num_tokens)

@@ -188,15 +188,10 @@ class MultiHeadAttention(nn.Module):
             queries, keys = (torch.arange(each.shape[2], device=each.device) for each in (query, key))
             mask, is_causal = masks.causal(queries, keys), False  # (1, 1, q, k)
         if self.watch is None:
+            added = mask if bias is None else masks.added_to(bias, mask)
+            dropout, is_grouped = self.dropout if self.training else 0.0, self.group > 1
             return F.scaled_dot_product_attention(
-                query,
-                key,
-                value,
-                attn_mask=mask if bias is None else masks.added_to(bias, mask),
-                dropout_p=self.dropout if self.training else 0.0,
-                is_causal=is_causal,
-                scale=self.scale,
-                enable_gqa=self.group > 1,
+                query, key, value, added, dropout, is_causal, scale=self.scale, enable_gqa=is_grouped
             )
         key, value = (each.repeat_interleave(self.group, dim=1) for each in (key, value))  # (b, h, k, e)
         scores = query @ key.transpose(-2, -1) * self.scale  # (b, h, q, k)

@@ -199,10 +199,9 @@ class TransformerConfig:
 
     def _check_heads(self) -> None:
         if self.head_dim is None and self.dim % self.num_heads:
-            raise ValueError(
-                f"model.dim={self.dim} is not divisible by model.num_heads={self.num_heads}; "
-                f"set model.head_dim, or use {_nearest_divisors(self.dim, self.num_heads)} heads"
-            )
+            problem = f"model.dim={self.dim} is not divisible by model.num_heads={self.num_heads}"
+            heads = _nearest_divisors(self.dim, self.num_heads)
+            raise ValueError(f"{problem}; set model.head_dim, or use {heads} heads")
         if self.num_heads % self.resolved_num_key_value_heads:
             heads = _nearest_divisors(self.num_heads, self.resolved_num_key_value_heads)
             raise ValueError(f"model.num_key_value_heads must divide model.num_heads={self.num_heads}; use {heads}")

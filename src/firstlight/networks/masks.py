@@ -10,6 +10,11 @@ import torch
 from torch import Tensor
 
 
+def real(token_ids: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """Return the padding mask, or one that is True everywhere if it is None. Both are (batch, length)."""
+    return torch.ones_like(token_ids, dtype=torch.bool) if padding_mask is None else padding_mask
+
+
 def padding(padding_mask: Tensor) -> Tensor:
     """Return the mask that allows only real tokens: (batch, keys) -> (batch, 1, 1, keys)."""
     return padding_mask[:, None, None, :]

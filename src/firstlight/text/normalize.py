@@ -7,9 +7,8 @@ from tokenizers import Regex
 from tokenizers.normalizers import NFD, Lowercase, Normalizer, Replace, Sequence
 
 WORD = re.compile(r"\w\w+\b")
-TOKEN = re.compile(
-    r"\w+|([^\w\s])\1{0,2}"
-)  # a word of any length, or up to three equal marks, since "..." and "!!!" differ from "." and "!"
+# a word of any length, or up to three equal marks, since "..." and "!!!" differ from "." and "!"
+TOKEN = re.compile(r"\w+|([^\w\s])\1{0,2}")
 _DROPPED = Regex(r"[\p{M}'`’‘\u200c\u200d]")  # combining marks, apostrophes, zero-width (non-)joiners
 _NEW_LINE = Regex(r"\r\n?|\n")
 _TAG = r"<[^<>]{1,20}>"  # such as <br />

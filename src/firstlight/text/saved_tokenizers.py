@@ -118,9 +118,8 @@ def json_of_library(text: str, kind: str | None) -> str:
             content["normalizer"]["normalizers"].pop(0)  # SEPARATORS
             return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UserError(
-            f"tokenizer.json is not of the kind {kind} ({type(error).__name__}: {error}); export the run again"
-        ) from error
+        problem = f"tokenizer.json is not of the kind {kind} ({type(error).__name__}: {error})"
+        raise UserError(f"{problem}; export the run again") from error
     return json.dumps({"kind": kind, "backend": content})
 
 

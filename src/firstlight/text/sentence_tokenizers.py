@@ -75,9 +75,8 @@ class SentenceTokenizer:
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
         """Return the ids of many texts, without [BEGIN] and [END]."""
-        return RaggedIds.from_rows(
-            encoding.ids for encoding in self._backend.encode_batch_fast([tidy(text) for text in texts])
-        )
+        encodings = self._backend.encode_batch_fast([tidy(text) for text in texts])
+        return RaggedIds.from_rows(encoding.ids for encoding in encodings)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids. Marks are left out."""

@@ -227,9 +227,7 @@ class PairData(RowData):
         source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
         if reader is not writer:
             sides = {"embedding": (writer, target), "source_embedding": (reader, source)}
-            return {
-                name: TrainingWords(tokenizer.plain_words(), ids, MARK_IDS) for name, (tokenizer, ids) in sides.items()
-            }
+            return {name: TrainingWords(each.plain_words(), ids, MARK_IDS) for name, (each, ids) in sides.items()}
         together = TrainingWords(writer.plain_words(), source.followed_by(target), MARK_IDS)
         return {"embedding": together, "source_embedding": together}
 
@@ -295,7 +293,5 @@ class PairData(RowData):
         remedy = f"set context_length={lengths.max()}, which is enough for all"
         if split == "train":
             remedy += ", or data.skip_too_long=true"
-        raise UserError(
-            f"{self.source.place(SPLITS[file_split], line)}: the sentence has {lengths[first]} tokens with its end, "
-            f"but context_length={self.options.context_length}; {remedy}"
-        )
+        place, problem = self.source.place(SPLITS[file_split], line), f"has {lengths[first]} tokens with its end"
+        raise UserError(f"{place}: the sentence {problem}, but context_length={self.options.context_length}; {remedy}")

@@ -36,10 +36,8 @@ def check_pair_path(options: PairOptions) -> None:
         if stem != options.path and is_text_pair(Path(stem), endings):
             raise UserError(f"data.path={options.path} is one of two files; name the common part, {stem}")
     if not Path(options.path).exists() and not HUB_ID.fullmatch(options.path):
-        raise UserError(
-            f"data.path={options.path}: the file or folder does not exist, nor do {options.path}."
-            f"{options.source_column} and {options.path}.{options.target_column}"
-        )
+        files = " and ".join(f"{options.path}.{ending}" for ending in endings)
+        raise UserError(f"data.path={options.path}: the file or folder does not exist, nor do {files}")
     check_path(options.path, options.source)
 
 

@@ -43,10 +43,8 @@ class EncoderDecoder(nn.Module):
     def __init__(self, config: EncoderDecoderConfig, source_vocab_size: int, vocab_size: int) -> None:
         super().__init__()
         if config.share_embeddings and source_vocab_size != vocab_size:
-            raise ValueError(
-                f"model.share_embeddings=true requires one vocabulary, but the two have {source_vocab_size} and "
-                f"{vocab_size} entries; set data.shared_vocabulary=true"
-            )
+            problem = f"requires one vocabulary, but the two have {source_vocab_size} and {vocab_size} entries"
+            raise ValueError(f"model.share_embeddings=true {problem}; set data.shared_vocabulary=true")
         self.context_length, self.vocab_size = config.context_length, vocab_size
         self.embedding = build_embedding(config, vocab_size)
         self.source_embedding = self.embedding
@@ -143,14 +141,8 @@ class EncoderDecoder(nn.Module):
         memory_mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
         hidden = self.dropout(self.embedding_norm(self.positions(self.embedding(token_ids), start)))
         for i, block in enumerate(self.decoder):
-            hidden = block(
-                hidden,
-                mask,
-                is_causal=is_causal,
-                cache=None if cache is None else cache.layers[i],
-                memory=memory,
-                memory_mask=memory_mask,
-            )
+            layer = None if cache is None else cache.layers[i]
+            hidden = block(hidden, mask, is_causal=is_causal, cache=layer, memory=memory, memory_mask=memory_mask)
         return self.head(self.output_multiplier(self.decoder_norm(hidden)))  # (batch, new, vocab_size)
 
     def new_cache(self) -> KeyValueCache:
