@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
+from firstlight.choices import require
 from firstlight.networks.config import TransformerConfig, check_at_least, check_convolution, check_share
 from firstlight.networks.variants import Parametrization, PoolingKind
 
@@ -99,9 +100,8 @@ class ClassifierConfig(TransformerConfig):
     def _check_parametrization(self) -> None:
         super()._check_parametrization()
         if self.parametrization is Parametrization.mup:
-            if self.pooling is PoolingKind.bert:
-                problem = "model.parametrization=mup does not apply to model.pooling=bert"
-                raise ValueError(f"{problem}; set model.pooling=first")
+            problem = "model.parametrization=mup does not apply to model.pooling=bert"
+            require(self.pooling is not PoolingKind.bert, f"{problem}; set model.pooling=first")
             self._refuse_baseline("model.parametrization=mup", "model.parametrization=standard")
 
     def _refuse_baseline(self, setting: str, remedy: str) -> None:

@@ -1,6 +1,6 @@
 """Predictions of a classifier for some texts, without a data module and without Lightning."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -65,9 +65,3 @@ def logits_of(network: nn.Module, batches: Iterable[ReviewBatch]) -> Tensor:
     found = [outputs_of_texts(network, batch) for batch in batches]
     logits, _, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
     return logits[rows.argsort()]
-
-
-def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:
-    """Return the prediction for each text. probabilities: (texts, classes)."""
-    named = [dict(zip(class_names, row, strict=True)) for row in probabilities.tolist()]
-    return [Prediction(max(shares, key=shares.__getitem__), shares) for shares in named]

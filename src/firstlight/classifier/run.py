@@ -12,7 +12,7 @@ from torch import Tensor
 
 from firstlight.choices import listed, member
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.classifier.prediction import Prediction, logits_of, predictions, target_encoding_of
+from firstlight.classifier.prediction import Prediction, logits_of, target_encoding_of
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.options import Truncation
 from firstlight.data.row_options import ChoiceRows, LongTexts, by_row, longest
@@ -126,7 +126,9 @@ class ClassifierRun(PredictingRun):
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             ids = self.encode(chunk)
             lengths += longest(by_row(ids.lengths, self.choices)).tolist()
-            yield from predictions(probabilities(self.logits(ids, reading)), self.class_names)
+            for shares in probabilities(self.logits(ids, reading)).tolist():
+                named = dict(zip(self.class_names, shares, strict=True))
+                yield Prediction(max(named, key=named.__getitem__), named)
         if reading is LongTexts.cut:
             count_cuts(np.array(lengths), self.config["context_length"])
 

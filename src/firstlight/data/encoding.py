@@ -79,9 +79,8 @@ def encode(
         "label_names": label_names,
     }
 
-    facts, arrays, folder = store.stored(
-        options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, label_names, new), **depends_on
-    )
+    encode_all = partial(_encode, source, options, tokenizer, label_names)
+    facts, arrays, folder = store.stored(options, source, [tokenizer], encode_all, **depends_on)
     ids, used = RaggedIds(store.open_ids(folder, np.int32), arrays["offsets"]), tokenizer_of_json(facts["tokenizer"])
     encoded = EncodedTexts(arrays["splits"], facts["overlaps"], ids, arrays["labels"], used, first_lines=facts["lines"])
     if labeled is None:

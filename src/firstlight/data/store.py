@@ -77,9 +77,8 @@ def stored(
 
     folder = Path(options.cache_dir) / "encoded" / key_of(depends_on)
     cache.provide(folder, fill, f"Encoding {source.where}")
-    arrays = {
-        path.stem: np.load(path, mmap_mode="c" if path.stem.endswith("ids") else None) for path in folder.glob("*.npy")
-    }
+    modes: dict[Path, Any] = {path: "c" if path.stem.endswith("ids") else None for path in folder.glob("*.npy")}
+    arrays = {path.stem: np.load(path, mmap_mode=mode) for path, mode in modes.items()}
     return json.loads((folder / FACTS).read_text(encoding="utf-8")), arrays, folder
 
 

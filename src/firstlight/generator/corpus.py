@@ -60,9 +60,8 @@ def encode_text(source: Source, options: CharacterOptions, tokenizer: TextTokeni
     version = [VERSION, plays.VERSION if is_extracted else None, options.max_train_rows and options.context_length]
     preparation = [*version, options.preparation.value, options.separator, options.split.value]
 
-    facts, arrays, folder = store.stored(
-        options, source, [tokenizer], lambda new: _encode(source, options, tokenizer, new), text=preparation
-    )
+    encode = partial(_encode, source, options, tokenizer)
+    facts, arrays, folder = store.stored(options, source, [tokenizer], encode, text=preparation)
     found: Any = tokenizer_of_json(facts.pop("tokenizer"))
     ids = RaggedIds(store.open_ids(folder, id_type(found.vocab_size)), arrays["offsets"])
     return Corpus(ids=ids, splits=arrays["splits"], tokenizer=found, **facts)

@@ -68,9 +68,8 @@ def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens
         group_names = ["begins a word", "capitalized", "inside a word", "other signs"]
         return DrawnTokens(ids, [readable(i) for i in ids], groups, group_names)
     opinions = [i for i, word in enumerate(words) if word in POSITIVE | NEGATIVE][: MOST_TOKENS // 3]
-    others = [
-        i for i, word in enumerate(words) if i >= len(marks) and word not in POSITIVE | NEGATIVE and WORD.search(word)
-    ]
+    rest = [i for i, word in enumerate(words) if i >= len(marks) and word not in POSITIVE | NEGATIVE]
+    others = [i for i in rest if WORD.search(words[i])]
     ids = [*opinions, *others[: MOST_TOKENS - len(opinions)]]
     groups = [0 if words[i] in POSITIVE else 1 if words[i] in NEGATIVE else 2 for i in ids]
     group_names = ["positive words", "negative words", "other words"]

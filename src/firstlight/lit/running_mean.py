@@ -28,9 +28,8 @@ def log_training(
     """
     for name, value in metrics.items():
         pl_module.log(name, value, prog_bar=on_bar, logger=False, sync_dist=True)
-    reduced = {
-        name: trainer.strategy.reduce(value.to(pl_module.device), reduce_op="mean") for name, value in metrics.items()
-    }
+    reduce, device = trainer.strategy.reduce, pl_module.device
+    reduced = {name: reduce(value.to(device), reduce_op="mean") for name, value in metrics.items()}
     values = {name: float(value) for name, value in reduced.items()}
     for logger in trainer.loggers:
         logger.log_metrics({**values, "epoch": trainer.current_epoch}, step=trainer.global_step - 1)

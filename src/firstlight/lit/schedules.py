@@ -39,11 +39,6 @@ def warmup_of(warmup_steps: int | None, total_steps: int) -> int:
     return min(100, total_steps // 10) if warmup_steps is None else warmup_steps
 
 
-def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
-    """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
-    return cosine(optimizer, total_steps, warmup_steps=None)
-
-
 def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
     """Return a schedule that keeps the optimizer's learning rate after a linear warm-up.
 
@@ -95,6 +90,10 @@ def cosine(
         [0.5]
     """
     return _scheduler(optimizer, total_steps, warmup_steps, partial(_half_cosine, 1.0, final_fraction))
+
+
+# A cosine with a warm-up over a tenth of the steps, at most 100.
+default_schedule: ScheduleFactory = partial(cosine, warmup_steps=None)
 
 
 def linear(

@@ -44,14 +44,12 @@ class MaskedConfig(TransformerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_convolution(self.convolution)
-        if self.causal:
-            problem = "model.causal=true hides the words after a [MASK], which the network needs to fill it in"
-            raise ValueError(f"{problem}; set model.causal=false, or use a generator")
+        problem = "model.causal=true hides the words after a [MASK], which the network needs to fill it in"
+        require(not self.causal, f"{problem}; set model.causal=false, or use a generator")
         if self.head_layer and self.activation is Activation.swiglu:
             raise ValueError("model.head_layer=true has no gate for model.activation=swiglu; use gelu")
-        if self.norm_kind is NormKind.over_words:
-            problem = "model.norm_kind=over_words applies to classifiers and translators, not to masked language models"
-            raise ValueError(f"{problem}; set model.norm_kind=layer")
+        problem = "model.norm_kind=over_words applies to classifiers and translators, not to masked language models"
+        require(self.norm_kind is not NormKind.over_words, f"{problem}; set model.norm_kind=layer")
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
         places = token_ids.flatten()[: -(-token_ids.shape[1] * SHARE_OF_PLACES // 100)]

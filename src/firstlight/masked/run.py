@@ -153,8 +153,7 @@ class MaskedRun(PredictingRun):
         >>> filled = run.fill_in("It [MASK] after a week", count=3)
         >>> [(filling.word, filling.probability) for filling in filled.fillings[0]]
         """
-        (filled,) = fill_in(self.network, self.tokenizer, [text], count, self.truncation)
-        return filled
+        return next(self.fill_in_many([text], count))
 
     def fill_in_many(self, texts: Iterable[str], count: int = 5) -> Iterator[FilledText]:
         """Yield the result of `fill_in` for each text, in order. A few hundred texts are read at a time.

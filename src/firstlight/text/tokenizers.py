@@ -343,7 +343,6 @@ def _tokenizer(model: models.Model, *, punctuation: bool = False, pairs: bool = 
     if pairs:
         start, delimiter, extract = PAIR_MARKS
         ids = [(mark, START_ID + number) for number, mark in enumerate(PAIR_MARKS)]
-        backend.post_processor = TemplateProcessing(
-            single="$A", pair=f"{start} $A {delimiter} $B:1 {extract}:1", special_tokens=ids
-        )
+        template = f"{start} $A {delimiter} $B:1 {extract}:1"
+        backend.post_processor = TemplateProcessing(single="$A", pair=template, special_tokens=ids)
     return Tokenizer(backend)

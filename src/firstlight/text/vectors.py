@@ -218,7 +218,10 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDA
     found: dict[str, NDArray[np.float32]] = {}
     for place, word, numbers in _entries(path, dim):
         if word in missing:
-            found[word] = _vector(numbers, place)
+            for number in numbers:
+                if not _is_number(number):
+                    raise UserError(f"{place}: {number!r} is not a finite number; correct the line")
+            found[word] = np.array(list(map(float, numbers)), dtype=np.float32)
             missing.remove(word)
     return found
 
@@ -268,13 +271,6 @@ def _width(fields: list[str], dim: int) -> int:
     if len(fields) == dim + 1:
         return dim
     return next((place for place, field in enumerate(reversed(fields[1:])) if not _is_number(field)), len(fields) - 1)
-
-
-def _vector(numbers: list[str], place: str) -> NDArray[np.float32]:
-    for number in numbers:
-        if not _is_number(number):
-            raise UserError(f"{place}: {number!r} is not a finite number; correct the line")
-    return np.array(list(map(float, numbers)), dtype=np.float32)
 
 
 def _is_number(field: str) -> bool:

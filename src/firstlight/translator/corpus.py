@@ -126,7 +126,6 @@ def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizer
     UserError with file and line.
     """
     columns = [VERSION, options.source_column, options.target_column, options.shared_vocabulary]
-
     facts, arrays, _ = store.stored(
         options, source, tokenizers or (), lambda _: _encode(source, options, tokenizers), pairs=columns
     )

@@ -57,9 +57,8 @@ class EncoderDecoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.encoder_norm = build_norm(config) if config.final_norm else nn.Identity()
-        self.decoder = nn.ModuleList(
-            build_block(config.of_decoder, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
-        )
+        layers = range(config.resolved_num_decoder_layers)
+        self.decoder = nn.ModuleList(build_block(config.of_decoder, cross_attention=True) for _ in layers)
         self.decoder_norm = build_norm(config.of_decoder) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
+from firstlight.choices import require
 from firstlight.data.options import DataOptions
 from firstlight.networks.config import TransformerConfig, check_at_least
 from firstlight.networks.variants import NormKind
@@ -45,11 +46,10 @@ class EncoderDecoderConfig(TransformerConfig):
         super().__post_init__()
         if self.num_decoder_layers is not None:
             check_at_least("model.num_decoder_layers", self.num_decoder_layers, 1)
-        if self.context_length < 2:
-            raise ValueError(f"context_length={self.context_length} must be at least 2, for one word and the end")
-        if self.causal:
-            problem = "model.causal=true does not apply to translation: the encoder is never causal, the decoder always"
-            raise ValueError(f"{problem}; set it to false")
+        length = self.context_length
+        require(length > 1, f"context_length={length} must be at least 2, for one word and the end")
+        problem = "model.causal=true does not apply to translation: the encoder is never causal, the decoder always"
+        require(not self.causal, f"{problem}; set it to false")
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return (sizes["source_vocab_size"], sizes["vocab_size"])
