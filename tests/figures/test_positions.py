@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.positions import cosine_similarity, plot_position_similarity, plot_position_waves
+from firstlight.figures.embeddings import cosine_similarity, plot_position_similarity, plot_position_waves
 
 RNG = np.random.default_rng(0)
 

@@ -4,6 +4,7 @@ from firstlight.figures.ablations import plot_loss_by_rate as plot_loss_by_rate
 from firstlight.figures.ablations import plot_scaling_fit as plot_scaling_fit
 from firstlight.figures.attention import plot_attention_grid as plot_attention_grid
 from firstlight.figures.attention import plot_attention_heads as plot_attention_heads
+from firstlight.figures.attention import plot_training_frame as plot_training_frame
 from firstlight.figures.colored_text import plot_colored_words as plot_colored_words
 from firstlight.figures.colored_text import plot_exciting_texts as plot_exciting_texts
 from firstlight.figures.colored_text import plot_surprising_text as plot_surprising_text
@@ -19,11 +20,10 @@ from firstlight.figures.data_sets import plot_label_counts as plot_label_counts
 from firstlight.figures.data_sets import plot_lengths as plot_lengths
 from firstlight.figures.data_sets import plot_table as plot_table
 from firstlight.figures.embeddings import plot_embeddings as plot_embeddings
-from firstlight.figures.film import plot_training_frame as plot_training_frame
+from firstlight.figures.embeddings import plot_position_similarity as plot_position_similarity
+from firstlight.figures.embeddings import plot_position_waves as plot_position_waves
 from firstlight.figures.interventions import plot_block_grid as plot_block_grid
 from firstlight.figures.interventions import plot_contributions as plot_contributions
-from firstlight.figures.positions import plot_position_similarity as plot_position_similarity
-from firstlight.figures.positions import plot_position_waves as plot_position_waves
 from firstlight.figures.probabilities import Calibration as Calibration
 from firstlight.figures.probabilities import calibration_bins as calibration_bins
 from firstlight.figures.probabilities import plot_calibration_curve as plot_calibration_curve
