@@ -34,6 +34,7 @@ from firstlight.runs.trials import STUDY_FILE
 from firstlight.terminal_text import note, only_json, say, write_json
 
 MOST_NAMES = 8  # of groups in a message
+OF_ALL_RUNS = ("json", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "log")  # not of two runs
 
 
 @dataclass
@@ -93,18 +94,7 @@ def main() -> None:
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    refuse_others(
-        options,
-        "compare",
-        "json",
-        "more_folders",
-        "group_by",
-        "baseline",
-        "scaling",
-        "hold_out",
-        "learning_curves",
-        "log",
-    )
+    refuse_others(options, "compare", *OF_ALL_RUNS, "more_folders")
     page, predictions = compare_runs(runs, options.folder, options.metric)
     say_problems(predictions)
     return page
@@ -119,8 +109,7 @@ def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
 
 def decide(options: ReportOptions, names: tuple[str, str]) -> None:
     """Print the verdict on two settings, and if it is undecided how many more seeds would decide. Raises UserError."""
-    left_out = ("json", "compare", "group_by", "baseline", "scaling", "hold_out", "learning_curves", "log", "open")
-    refuse_others(options, "decide", *left_out)
+    refuse_others(options, "decide", *OF_ALL_RUNS, "compare", "open")
     runs, load = found_runs(options.folder, *options.more_folders), SavedPredictions(options.folder)
     refuse_unknown_metric(options.metric, runs)
     found = boards(runs, direction_of(runs), options.metric)
@@ -145,9 +134,8 @@ def decide(options: ReportOptions, names: tuple[str, str]) -> None:
 
 def is_named(group: Group, name: str) -> bool:
     """Return whether a group has the values of a name such as `small dropout=0.1` or `small · dropout 0.1`."""
-    return has_values(group, name.split()) or has_values(
-        group, [part.strip().replace(" ", "=") for part in name.split("·")]
-    )
+    shown_parts = [part.strip().replace(" ", "=") for part in name.split("·")]
+    return has_values(group, name.split()) or has_values(group, shown_parts)
 
 
 def report(options: ReportOptions) -> Path:
@@ -193,9 +181,7 @@ def report(options: ReportOptions) -> Path:
     title, notes = heading(options, runs, ranked, len(left))
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, load, "\n".join(each.html() for each in sections)),
-        "report.md": "\n".join(
-            [tables.markdown(title, notes, in_order, runs), *(each.markdown() for each in sections)]
-        ),
+        "report.md": "\n".join([tables.markdown(title, notes, in_order, runs), *(s.markdown() for s in sections)]),
         "report.csv": (table := runs_table(found, runs)).csv(),
     }
     for each in (load, of_tests):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from firstlight.figures import style
@@ -97,7 +97,7 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
     handles: dict[int, Any] = {}
     for axes, (name, panel) in zip(grid, lines.items(), strict=True):
         style.label_axes(axes, "learning rate", "loss (nats)" if axes is grid[0] else "", name, grid="both")
-        axes.set_xscale("log")
+        style.scale_by_log(axes, (rate for line in panel.values() for rate in line), "{x:g}")
         for width in sorted(panel):
             rates = sorted(panel[width])
             means = [panel[width][rate] for rate in rates]
@@ -106,9 +106,6 @@ def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss agains
             (handles[width],) = axes.plot(rates, means, color=colors[width], marker="o", markersize=4, linewidth=1.6)
             best = int(np.argmin(means))
             axes.plot(rates[best], means[best], color=colors[width], marker="o", markersize=10)
-        axes.xaxis.set_major_locator(FixedLocator(sorted({rate for line in panel.values() for rate in line})))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter("{x:g}")
     spread = max(lowest) - min(lowest) or 0.1 * abs(min(lowest)) or 1.0
     grid[0].set_ylim(min(lowest) - 0.1 * spread, min(lowest) + SHOWN * spread)
     style.legend(figure, [handles[width] for width in widths], [f"dim {width}" for width in widths], ncols=8)
@@ -154,16 +151,13 @@ def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activati
             axes = grid[row, column]
             labels = ("dim" if row == last else "", name if column == 0 else "", layer if row == 0 else "")
             style.label_axes(axes, *labels, grid="both")
-            axes.set_xscale("log", base=2)
+            every = sorted({width for of_step in panel[layer].values() for width in of_step})
+            style.scale_by_log(axes, every[:: 1 if len(every) < CROWDED else 2], "{x:.0f}", base=2)
             axes.set_yscale("log")
             for step, of_step in panel[layer].items():
                 widths = sorted(of_step)
                 sizes = [of_step[width] for width in widths]
                 (handles[step],) = axes.plot(widths, sizes, color=colors[step], marker="o", markersize=3, linewidth=1.4)
-            every = sorted({width for of_step in panel[layer].values() for width in of_step})
-            axes.xaxis.set_major_locator(FixedLocator(every[:: 1 if len(every) < CROWDED else 2]))
-            axes.xaxis.set_major_formatter("{x:.0f}")
-            axes.xaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter("{x:g}")
     style.legend(figure, [handles[step] for step in steps], [f"step {step}" for step in steps], ncols=8)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -128,10 +128,7 @@ def plot_learning_curves(
         rows, means, halves = np.array(points, dtype=np.float64).T
         look: dict[str, Any] = {"color": color, "linestyle": "--" if name in dashed else "-", "linewidth": 1.6}
         axes.errorbar(rows, means, halves, marker="o", markersize=4, capsize=3, label=name, **look)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(sorted({point[0] for points in lines.values() for point in points})))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+    style.scale_by_log(axes, (point[0] for points in lines.values() for point in points), "{x:,.0f}")
     style.legend(axes)
     return figure
 

@@ -4,7 +4,7 @@ The typeface is DejaVu Sans, with DejaVu Sans Mono for colored texts. matplotlib
 are the same on every machine; no other sans serif is on all of them. It also has the signs ␣, ⏎ and µ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.typing import ColorType
 
 from firstlight.files.atomic import replacing
@@ -107,6 +108,14 @@ def label_axes(axes: Axes, x: str, y: str, title: str = "", *, grid: Grid = "") 
     if grid:
         axes.grid(axis=grid, color=PALE, linewidth=THIN)
         axes.set_axisbelow(True)
+
+
+def scale_by_log(axes: Axes, ticks: Iterable[float], form: str, base: int = 10) -> None:
+    """Give the x axis a logarithmic scale with these ticks alone. form: of their labels, as for `str.format`."""
+    axes.set_xscale("log", base=base)
+    axes.xaxis.set_major_locator(FixedLocator(sorted({*ticks})))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(form)
 
 
 def label_point(axes: Axes, text: str, point: tuple[float, float], shift: tuple[float, float], ha: str) -> None:

@@ -24,6 +24,7 @@ POLICY = "script-src 'unsafe-inline' 'unsafe-eval' data:; font-src data:; form-a
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
 DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
+SHOWN_AS_THEY_ARE = ("folder", "command", "files", "status", "parameters", "steps")  # attributes of a run
 WITH_CELLS = 12  # best runs of a board, for which the texts of the confusion matrix are included
 
 
@@ -135,22 +136,17 @@ def _run(
     matrix = run.confusion if place <= DETAILED else None
     predictions = load(run) if matrix and len(matrix.classes) == 2 else None
     return {
+        **{name: getattr(run, name) for name in SHOWN_AS_THEY_ARE},
         "rank": None if why else ranks[run.metrics[str(board.metric)]],
         "label": label_of(run, board),
-        "folder": run.folder,
         "group": group,
         "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
         "settings": {key: brief(value) for key, value in run.keys.items()} | run.notes,
-        "command": run.command,
-        "files": run.files,
         "isSample": run.is_sample,
         "isBaseline": run.is_baseline,
         "data": data_of([run]),
-        "status": run.status,
         "why": why,
         "metrics": {name: finite(value) for name, value in run.metrics.items()},
-        "parameters": run.parameters,
-        "steps": run.steps,
         "seconds": finite(run.fit_seconds),
         "compute": finite(compute),
         "computeFrom": compute_from,

@@ -22,9 +22,8 @@ MIDDLE = (
     *("group_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict", "verdict_p"),
     *("best_of_group", "apart", "tags", "note"),
 )
-LAST = (
-    *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
-)
+COSTS = ("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second")  # attributes of a run
+LAST = (*COSTS, "compute_flops", "compute_from", "folder")
 FLOATS = {  # numbers that are not counts, also if all values are integers or are missing
     *("dropout", "value", "group_mean", "group_sd", "group_half_width", "verdict_p"),
     *("fit_seconds", "tokens_per_second", "compute_flops"),
@@ -103,11 +102,7 @@ def row_of(run: Run, metric: str | None, why: str) -> dict[str, Value]:
         "best_of_group": False,
         "tags": " ".join(run.tags),
         "note": run.note,
-        "parameters": run.parameters,
-        "steps": run.steps,
-        "tokens": run.tokens,
-        "fit_seconds": run.fit_seconds,
-        "tokens_per_second": run.tokens_per_second,
+        **{name: getattr(run, name) for name in COSTS},
         "compute_flops": compute,
         "compute_from": compute_from,
         "folder": run.folder,
