@@ -18,6 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from firstlight.errors import UserError
 from firstlight.runs import trackio_logger, wandb_logger
+from firstlight.runs.folder import refuse_links
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.trackio_logger import TrackioLogger
 from firstlight.runs.wandb_logger import ResumableWandbLogger
@@ -351,6 +352,8 @@ def test_explore_adds_its_figures_to_the_run_in_each_logger_after_its_last_step(
     for name in config.keys() - {"status", "parameters", "best", "tags", "_Created", "_Group", "_Username"}:
         assert part.config[name] == config[name], name
     assert part.summary.items() >= {"status": "finished", **copied.metrics["metrics"]}.items()
+    assert (folder / "wandb" / "latest-run").resolve() == copied.files.parent  # what docs/reports.md uploads
+    refuse_links(folder)  # W&B's own links do not prevent a later command
 
 
 def test_report_adds_its_tables_and_figures_to_each_logger_as_a_run_of_its_own(copied, scripts, tmp_path) -> None:

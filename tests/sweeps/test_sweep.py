@@ -7,6 +7,7 @@ import logging
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from firstlight.data import sources
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, read_history
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
 from firstlight.sweeps.jobs import Composer, Job, folder_name
@@ -387,8 +388,8 @@ def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scri
 # launcher runs jobs at the same time, each with its own folder.
 @pytest.mark.slow
 def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(scripts, tmp_path_factory, drawn_training):
-    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
-    workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1"]
+    workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "logger=trackio"]
     done = subprocess.run(
         [sys.executable, ROOT / "src" / "train.py", *grid, *workers],
         capture_output=True,
@@ -410,9 +411,17 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(scripts, 
     for line in ("Confusion matrix, validation:", "epoch 1  step 12"):
         assert line in written
         assert line not in said
+    with sqlite3.connect(scripts.folder / "logs" / "trackio" / "firstlight.db") as database:
+        found = [json.loads(config)["status"] for (config,) in database.execute("SELECT config FROM configs")]
+        rows = database.execute("SELECT run_name, step, metrics FROM metrics ORDER BY id").fetchall()
+    losses = [(run, step) for run, step, row in rows if "train/loss" in json.loads(row)]
+    steps = {name: [step for run, step in losses if run.endswith(f"-{name}")] for name in both}
+    assert sorted(found) == ["failed", "finished", "finished"]
+    histories = {name: read_history(folder / name / "history.jsonl") for name in both}
+    assert steps == {name: [line["step"] for line in histories[name] if "train/loss" in line] for name in both}
 
     alone = Scripts(tmp_path_factory.mktemp("one_by_one"))
-    alone.run("train", *grid, f"threads={good['threads']}")
+    alone.run("train", *grid, "logger=none", f"threads={good['threads']}")
     each = records(sweep_folder(alone))
     assert [record["status"] for record in both.values()] == ["finished", "finished", "failed"]
     assert [record["metrics"] for record in both.values()] == [record["metrics"] for record in each.values()]

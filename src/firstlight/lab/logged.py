@@ -47,7 +47,8 @@ def log_exploration(folder: RunFolder, config: Mapping[str, Any], figures: Itera
         raise UserError(f"--log: {folder.wandb_id_file} has no id of a run of W&B; omit --log")
     logs = _log_folder(folder.path) if "trackio" in nodes else folder.path
     of_trackio = {"name": run_name(folder.path, logs, record["task"]), "is_resumed": True}
-    loggers = _opened(nodes, folder.path, logs, {"id": identity, "resume": "allow"}, of_trackio)
+    of_wandb = {"id": identity, "resume": "allow", "save_dir": str(folder.path / "figures")}  # wandb/ is the training's
+    loggers = _opened(nodes, folder.path, logs, of_wandb, of_trackio)
     step = max((line["step"] for line in read_history(folder.history_file)), default=0) + 1
     for logger in loggers:
         if isinstance(logger, ResumableWandbLogger):
@@ -72,7 +73,8 @@ def log_report(folder: Path, configs: Iterable[Mapping[str, Any]], tables: Itera
     nodes, group = nodes_with_figures(configs, folder), folder.resolve().name
     logs = _log_folder(folder) if "trackio" in nodes else folder
     new = {"name": f"report of {group}", "group": group}
-    loggers = _opened(nodes, folder, logs, new | {"job_type": "report"}, new | {"tags": ["report"]})
+    of_wandb = {"job_type": "report", "save_dir": str(folder)}
+    loggers = _opened(nodes, folder, logs, new | of_wandb, new | {"tags": ["report"]})
     for table in tables:
         rows = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
         send_table(loggers, f"report/{table.title}", rows, 0)
@@ -99,7 +101,7 @@ def _opened(
         if name == "wandb":
             team = {key: node[key] for key in ("project", "entity") if isinstance(node.get(key), str)}
             options = team | wandb_logger.mode(node) | dict(of_wandb)
-            loggers.append(ResumableWandbLogger(save_dir=str(folder), log_model=False, **options))
+            loggers.append(ResumableWandbLogger(log_model=False, **options))
         elif name == "trackio":
             loggers.append(TrackioLogger(str(logs / "trackio"), str(node.get("project", "firstlight")), **of_trackio))
         else:

@@ -266,7 +266,7 @@ def _paths_below(folder: Path, ended: Collection[str]) -> Iterator[Path]:
         yield from (Path(where) / name for name in (*names, *files))
         if Path(where) == folder:
             names[:] = [name for name in names if name not in ended]
-        if Path(where) == folder / "wandb":
+        if Path(where) in (folder / "wandb", folder / "figures" / "wandb"):
             names[:] = [name for name in names if not WANDB_PART.fullmatch(name)]
 
 
