@@ -161,23 +161,16 @@ def write_metrics(
 
 def print_results(folder: Path, run: "Run", source: "Source", split: str, measured: Measurement) -> None:
     """Print the metrics and the folder of the results."""
-    from rich.table import Table
-
     from firstlight.console import wide_console
+    from firstlight.lab.reports.tables import Table
 
-    table = Table("metric", "value")
-    table.columns[1].justify = "right"
-    for name, value in measured.metrics.items():
-        table.add_row(name, f"{value:.4f}")
+    metrics = [{"metric": name, "value": value} for name, value in measured.metrics.items()]
     console = wide_console()
     for line in (f"{run.folder.path} on {source.where}, {split}:", *measured.notes):
         console.print(line, soft_wrap=True)
-    console.print(table)
-    for rows in filter(None, (measured.per_class, measured.per_group)):
-        parts = Table(*rows[0])
-        for row in rows:
-            parts.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values()))
-        console.print(parts)
+    for rows in filter(None, (metrics, measured.per_class, measured.per_group)):
+        cells = [[f"{each:.4f}" if isinstance(each, float) else str(each) for each in row.values()] for row in rows]
+        console.print(Table("", list(rows[0]), cells).on_terminal())
     if warning := sample_note(run, source):
         console.print(warning, style="bold")
     console.print(f"{measured.contents} are in {folder}", soft_wrap=True)

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 FEWEST = 3  # sizes and budgets
 UNITS = {"loss": "nats per token", "bits_per_character": "bits per character"}  # of the metrics that the law describes
 FIGURE = "scaling_fit.png"
-COEFFICIENTS: "dict[str, Callable[[ScalingLaw], float]]" = {
-    "E": lambda law: law.irreducible,
-    "A": lambda law: law.size_factor,
-    "α": lambda law: law.size_exponent,
-    "B": lambda law: law.data_factor,
-    "β": lambda law: law.data_exponent,
+COEFFICIENTS = {  # the attribute of the law with the value of each
+    "E": "irreducible",
+    "A": "size_factor",
+    "α": "size_exponent",
+    "B": "data_factor",
+    "β": "data_exponent",
+    "a of N* ∝ C^a": "size_share",
 }
 FRONTIER = 6  # rows of the table
 ROWS = "data.max_train_rows"
@@ -211,8 +213,8 @@ def _formula(law: "ScalingLaw") -> str:
 
 def tables(found: Scaling) -> list[Table]:
     """Return the tables of the coefficients, the frontier, the held-out runs and the fitted runs."""
-    values = {**COEFFICIENTS, "a of N* ∝ C^a": lambda law: law.size_share}
-    rows = [(name, interval_text(found.fit.interval(value), 3)) for name, value in values.items()]
+    intervals = {name: found.fit.interval(attrgetter(attribute)) for name, attribute in COEFFICIENTS.items()}
+    rows = [(name, interval_text(estimate, 3)) for name, estimate in intervals.items()]
     made = [Table("Coefficients", ("coefficient", "value [95% interval]"), rows)]
     if found.fit.law.has_optimum:
         columns = ("C in FLOP", "N*", "D*", "loss [95% interval]")
