@@ -125,9 +125,8 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     if loaded.kind != kind.name:
         found = KINDS[loaded.kind].noun
-        raise UserError(
-            f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}; restore one"
-        )
+        problem = f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {found}"
+        raise UserError(f"{problem}; restore one")
     loaded_others = [load(str(each.path)) for each in others.values()]
     for other in (each for each in loaded_others if each.kind != loaded.kind):
         problem = f"{compared}: {other.folder.path} is a {KINDS[other.kind].noun}"
@@ -185,9 +184,8 @@ def config_of_network(folder: RunFolder) -> dict[str, Any]:
     """Return the resolved config of a run from its file, without loading the checkpoint and torch."""
     config = read_config(folder.config_file)
     if not all(isinstance(config.get(key), dict) for key in ("model", "data")):
-        raise UserError(
-            f"{folder.path} is a baseline of `{invocation('baseline')}`, which has no network; name a trained run"
-        )
+        problem = f"{folder.path} is a baseline of `{invocation('baseline')}`, which has no network"
+        raise UserError(f"{problem}; name a trained run")
     return config
 
 

@@ -52,7 +52,6 @@ def main() -> None:
     except OSError as error:
         if not is_disk_full(error):
             raise
-        raise UserError(
-            f"--output {options.output}: {error}; free some space, or name a place on another disk"
-        ) from error
+        remedy = "free some space, or name a place on another disk"
+        raise UserError(f"--output {options.output}: {error}; {remedy}") from error
     say(f"wrote {options.output}")

@@ -191,9 +191,8 @@ def newest_first(folder: Path) -> list[tuple[float, Path]]:
     """
     files = [file for depth in ("", "*/", "sweeps/*/") for file in folder.glob(f"{depth}{STATES}")]
     pending = [(file.stat().st_mtime, file.parents[1] / name) for file in files for name in places_in(file.parents[1])]
-    waiting = [
-        (when, path) for when, path in pending if not path.exists() and place_of(path).status("waiting") != "waiting"
-    ]
+    new = [(when, path) for when, path in pending if not path.exists()]
+    waiting = [(when, path) for when, path in new if place_of(path).status("waiting") != "waiting"]
     try:
         existing = existing_run_folders(folder)
     except UserError:

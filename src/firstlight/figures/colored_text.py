@@ -96,9 +96,8 @@ def plot_surprising_text(
     """
     bits = _checked(pieces, bits)
     placed = _flow(pieces, [_width(piece) for piece in pieces])
-    return _draw(
-        placed, bits, ScalarMappable(Normalize(0, MOST_BITS), SURPRISE), title, "surprise (bits per character)"
-    )
+    colors = ScalarMappable(Normalize(0, MOST_BITS), SURPRISE)
+    return _draw(placed, bits, colors, title, "surprise (bits per character)")
 
 
 def plot_exciting_texts(

@@ -190,9 +190,8 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
     figure, (top, bottom) = style.new_panels(title, 7.6, rows=2, height_ratios=(1.2, 1))
     limit = float(np.abs(table).max()) or 1.0
     style.label_axes(top, "position", "coordinate")
-    image = top.imshow(
-        table.T, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest", origin="lower"
-    )
+    look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "origin": "lower"}
+    image = top.imshow(table.T, cmap=style.DIVERGING, vmin=-limit, vmax=limit, **look)
     style.color_bar(image, figure, ax=top, label="value", pad=0.02)
     style.label_axes(bottom, "position", "value", grid="both")
     sines = np.arange(0, table.shape[1], 2)  # odd coordinates are the cosines of the same frequencies

@@ -108,9 +108,8 @@ def plot_block_grid(
         axes.set_yticks(range(len(rows)), rows, fontsize=style.TICK_SIZE - 1, parse_math=False)
         if max(map(len, columns)) * len(columns) > 100:
             axes.tick_params(axis="x", rotation=90)
-        written = (
-            texts[name] if texts else [[f"{value:.2f}".replace("-0.00", "0.00") for value in row] for row in values]
-        )
+        rounded = [[f"{value:.2f}".replace("-0.00", "0.00") for value in row] for row in values]
+        written = texts[name] if texts else rounded
         for row, column in np.ndindex(shape) if len(columns) <= MOST_WRITTEN else ():
             if np.isfinite(values[row, column]):
                 ink = style.readable_on(tuple(image.cmap(image.norm(values[row, column]))))

@@ -77,9 +77,8 @@ def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDAr
         problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
         raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
     heading = f"Predictions for “{style.shorten(text, limit=60)}”"
-    figure, panels = style.new_panels(
-        heading, 0.6 + sum(1.2 + 0.3 * _num_shown(each) for each in probabilities), rows=len(words)
-    )
+    height = 0.6 + sum(1.2 + 0.3 * _num_shown(each) for each in probabilities)
+    figure, panels = style.new_panels(heading, height, rows=len(words))
     for number, (axes, names, shares) in enumerate(zip(panels, words, probabilities, strict=True), start=1):
         style.label_axes(axes, "probability", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")
         _draw(axes, names, shares)

@@ -17,9 +17,8 @@ STARS = (1, 2, 3, 4, 5)
 NEUTRAL = 3  # neither negative nor positive; binary models are not trained on these reviews
 STAR_COLORS = {1: style.VERMILION, 2: style.VERMILION, NEUTRAL: style.GREY, 4: style.BLUE, 5: style.BLUE}
 BINS = 20
-WORST_TO_BEST = LinearSegmentedColormap.from_list(
-    "worst to best", [style.VERMILION, "#F3C9A8", "#E6E6E6", "#A9CFE8", style.BLUE]
-)
+SHADES = [style.VERMILION, "#F3C9A8", "#E6E6E6", "#A9CFE8", style.BLUE]
+WORST_TO_BEST = LinearSegmentedColormap.from_list("worst to best", SHADES)
 SMALLEST_WRITTEN_SHARE = 5  # per cent; a number does not fit a narrower bar
 LEGEND_CHARACTERS = 125  # characters in a row of the legend; a patch and its margins are as wide as 7
 OUTLINE: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 1.6}

@@ -128,9 +128,8 @@ def label_point(axes: Axes, text: str, point: tuple[float, float], shift: tuple[
 def legend(of: Figure | Axes, *entries: Sequence[Any], **options: Any) -> None:
     """Add a legend to axes, or below all axes of a figure. A `$` does not start a formula."""
     place = {"loc": "outside lower center"} if isinstance(of, Figure) else {}
-    made = of.legend(
-        *entries, **{**place, "frameon": False, "fontsize": TICK_SIZE, "title_fontsize": TICK_SIZE, **options}
-    )
+    look = {"frameon": False, "fontsize": TICK_SIZE, "title_fontsize": TICK_SIZE}
+    made = of.legend(*entries, **(place | look | options))
     for text in made.get_texts():
         text.set_parse_math(False)
 

@@ -22,6 +22,5 @@ def framed(title: str, body: str, styles: Sequence[str], policy: str = "form-act
     """
     style = "".join(packaged(name) for name in ("look.css", "page.css", *styles))
     icon = f"data:image/svg+xml,{quote(packaged('logo.svg'))}"
-    return Template(packaged("frame.html")).substitute(
-        title=escape(title), body=body, style=style, policy=policy, icon=icon
-    )
+    frame = Template(packaged("frame.html"))
+    return frame.substitute(title=escape(title), body=body, style=style, policy=policy, icon=icon)

@@ -115,6 +115,5 @@ def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]
             raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(every)}")
         if name not in fitting:
             raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(fitting)}")
-    return [fitting[name] for name in dict.fromkeys(names)] or [
-        each for each in fitting.values() if traits.issuperset(each.default.split())
-    ]
+    by_default = [each for each in fitting.values() if traits.issuperset(each.default.split())]
+    return [fitting[name] for name in dict.fromkeys(names)] or by_default

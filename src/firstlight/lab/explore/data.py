@@ -140,9 +140,8 @@ def word_vectors(subject: Subject) -> Drawn:
     title = f"Words by the words next to them, in {len(ids):,} training texts"
     places, tokens, own = zip(*((points[chosen[i]], names[i], groups[i]) for i in kept), strict=True)
     panels = {panel: np.array(places)}
-    return Drawn(
-        plot_embeddings(panels, tokens, own, group_names, axis_labels=axis_labels, columns=1, title=title), notes
-    )
+    figure = plot_embeddings(panels, tokens, own, group_names, axis_labels=axis_labels, columns=1, title=title)
+    return Drawn(figure, notes)
 
 
 def training_text(subject: Subject) -> str:

@@ -40,9 +40,8 @@ def film(subject: Subject) -> dict[int, Drawn]:
     for step, run in runs.items():
         weights = subject.of_text(text, run.attention).maps[-1].weights
         title = f"Step {step:,} of {chosen[-1][0]:,}"
-        frames[step] = Drawn(
-            plot_training_frame(weights, points[step], names, sample(run, text), title=title, limit=limit), notes
-        )
+        figure = plot_training_frame(weights, points[step], names, sample(run, text), title=title, limit=limit)
+        frames[step] = Drawn(figure, notes)
     return frames
 
 

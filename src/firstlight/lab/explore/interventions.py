@@ -270,9 +270,8 @@ def head_scores(subject: Subject) -> Drawn:
         texts[shown] = [[f"{value:.2f}" for value in row] for row in own[name]]
         if others:
             mean = f"{shown}, mean of {len(every)} runs"
-            found = [
-                [mean_interval(each) for each in row] for row in np.stack([each[name] for each in every], 2).tolist()
-            ]
+            scores = np.stack([each[name] for each in every], 2).tolist()  # (blocks, heads, runs)
+            found = [[mean_interval(each) for each in row] for row in scores]
             panels[mean] = np.array([[each.value for each in row] for row in found])
             texts[mean] = [[f"{each.value:.2f} ± {each.half_width:.2f}" for each in row] for row in found]
     rows, columns = [f"block {i + 1}" for i in range(blocks)], [f"head {i + 1}" for i in range(heads)]
@@ -290,9 +289,8 @@ def head_development(subject: Subject) -> Drawn:
         found = [scores_of_heads(load(str(path))) for path in kept.values()]
         for name, color in zip(SCORES if found else (), style.PALETTE, strict=False):
             block, head = np.unravel_index(found[-1][name].argmax(), found[-1][name].shape)
-            label = name.replace("_", " ") + (
-                " of each run" if subject.others else f": block {block + 1}, head {head + 1}"
-            )
+            which = " of each run" if subject.others else f": block {block + 1}, head {head + 1}"
+            label = name.replace("_", " ") + which
             values = np.array([scores[name][block, head] for scores in found])
             curves.append(Curve(label, np.array([*kept]), values, color))
     return Drawn(plot_curves({"mean attention weight": curves}, title="When heads took their roles"))
@@ -313,9 +311,8 @@ def exciting_texts(subject: Subject) -> Drawn:
     real = masks[-1] if masks else torch.ones_like(ids, dtype=torch.bool)
     values = cache[names[-1]][: len(ids)].masked_fill(~real[..., None], 0.0)  # of both orders, the first
     highest, places = values.max(dim=1)  # (texts, units)
-    units = highest.topk(min(TEXTS_OF_UNIT, len(highest)), dim=0).values.mean(dim=0) / (
-        highest.mean(dim=0).abs() + 1e-6
-    )
+    excited = highest.topk(min(TEXTS_OF_UNIT, len(highest)), dim=0).values.mean(dim=0)  # (units,)
+    units = excited / (highest.mean(dim=0).abs() + 1e-6)
     found: dict[str, list[tuple[list[str], NDArray[np.float32]]]] = {}
     gap = "" if hasattr(run, "readable") else " "  # between words
 

@@ -105,9 +105,8 @@ def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str
         f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
         for text in examples
     )
-    form = Template(packaged("panel.html", kind.package)).substitute(
-        examples=f'<p class="examples">{buttons}</p>' if buttons else ""
-    )
+    shown_examples = f'<p class="examples">{buttons}</p>' if buttons else ""
+    form = Template(packaged("panel.html", kind.package)).substitute(examples=shown_examples)
     settings = [set(panel.run.folder.read().get("overrides") or ()) for _, panel in mine]
     own = [sorted(each - set.intersection(*settings)) for each in settings]
     shown = "\n".join(
@@ -183,15 +182,10 @@ def described(network: nn.Module, config: TransformerConfig) -> tuple[dict[str, 
     """
     attention = next(part for part in network.modules() if isinstance(part, MultiHeadAttention))
     options = {
-        "context_length": config.context_length,
-        "num_heads": attention.num_heads,
-        "num_key_value_heads": attention.num_key_value_heads,
-        "head_dim": attention.head_dim,
-        "scale": attention.scale,
-        "causal": config.causal,
+        **{name: getattr(config, name) for name in ("context_length", "causal", "residual")},
+        **{name: getattr(attention, name) for name in ("num_heads", "num_key_value_heads", "head_dim", "scale")},
         "norm": config.norm.value,
         "activation": config.activation.value,
-        "residual": config.residual,
         "num_loops": getattr(network, "num_loops", 1),
         "pooling": getattr(getattr(config, "pooling", None), "value", None),
         "embedding_scale": getattr(network.embedding, "scale", 1.0),

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -136,7 +135,8 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     """
     usual_data = _usual(runs, lambda run: run.fingerprint)
     same = [run for run in runs if run.fingerprint in (usual_data, None)]
-    usual = {key: _usual(same, partial(_of_split, key)) for key in sorted({key for run in same for key in run.split})}
+    keys = sorted({key for run in same for key in run.split})
+    usual = {key: _usual(same, lambda run: run.split.get(key)) for key in keys}  # noqa: B023  (called at once)
     usual_size = _usual(same, lambda run: run.sizes.get("validation"))
     largest = max((run.sizes.get("train", 0) for run in same), default=0)
     names = {run.fingerprint: Path(run.data_path).name for run in runs if run.fingerprint and run.data_path}
@@ -144,10 +144,9 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     for run in runs:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
         size, training = run.sizes.get("validation"), run.sizes.get("train", largest)
-        own = {"data.fold"} if run.split.get("data.folds") else {}  # each fold is named
-        others = [
-            f"{key}={shown(value)}" for key, value in run.split.items() if value != usual.get(key, value) or key in own
-        ]
+        own = {"data.fold"} if run.split.get("data.folds") else set[str]()  # each fold is named
+        unusual = own | {key for key, value in run.split.items() if value != usual.get(key, value)}
+        others = [f"{key}={shown(value)}" for key, value in run.split.items() if key in unusual]
         if run.fingerprint not in (usual_data, None):
             name = names.get(run.fingerprint, "")
             is_alone = name and list(names.values()).count(name) == 1
@@ -158,10 +157,6 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
             found["train"] = f"{training:,} in training"
         notes.append(", ".join(found.values()))
     return notes
-
-
-def _of_split(key: str, run: Run) -> Value:
-    return run.split.get(key)
 
 
 def _usual(runs: Sequence[Run], value: Callable[[Run], Value]) -> Value:

@@ -58,9 +58,8 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
     found = [find_run(name, folder, lambda _: True) for name in names]
     runs = [_finished(name, run) for name, run in zip(names, found, strict=True)]
     if runs[0].task != runs[1].task:
-        raise UserError(
-            f"--compare {' '.join(names)}: the tasks are {runs[0].task} and {runs[1].task}; name two runs of one task"
-        )
+        problem = f"the tasks are {runs[0].task} and {runs[1].task}"
+        raise UserError(f"--compare {' '.join(names)}: {problem}; name two runs of one task")
     if metric is not None and not all(metric in run.metrics for run in runs):
         common = sorted(runs[0].metrics.keys() & runs[1].metrics.keys())
         raise UserError(f"--metric {metric}: not measured by both runs; there are {', '.join(common) or 'none'}")
@@ -76,9 +75,8 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
         notes.append(SAMPLE_NOTE)
     named = [replace(run, keys=run.keys | {"run": name}, files=()) for name, run in ((A, first), (B, second))]
     board = board_of(named, falls, metric or None)
-    write_atomically(
-        folder / PAGE, page(f"{B} against {A}: {metric}", notes, [board], named, falls, load, result.html())
-    )
+    whole = page(f"{B} against {A}: {metric}", notes, [board], named, falls, load, result.html())
+    write_atomically(folder / PAGE, whole)
     for line in notes:
         say(line)
     result.show()

@@ -189,9 +189,8 @@ def sentences(found: Scaling) -> list[str]:
         )
         if guesses := [(guess, point.loss) for point in found.held_out if (guess := _last_loss(found, point))]:
             error = fmean(100 * abs(guess / loss - 1) for guess, loss in guesses)
-            text[-1] += (
-                f" The lowest fitted loss with at most as many parameters and tokens would be off by {error:.2f}%."
-            )
+            simplest = "The lowest fitted loss with at most as many parameters and tokens"
+            text[-1] += f" {simplest} would be off by {error:.2f}%."
     if found.left_out:
         runs = "1 run" if found.left_out == 1 else f"{found.left_out} runs"
         text.append(f"Not fitted: {runs} with the size, budget and seed of a better one.")

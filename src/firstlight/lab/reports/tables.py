@@ -165,9 +165,8 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
         lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
         lines += [escaped(board.finding), ""] if board.finding else []
         lines += Table("", headers(board), [[cell.text for cell in row] for row in rows_of(board)]).markdown()
-    rows = [
-        [run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in not_counted(found, runs)
-    ]
+    left = not_counted(found, runs)
+    rows = [[run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in left]
     if rows:
         lines += Table("Not counted", ["run", "task", "data", "status", "why"], rows).markdown(2)
     return "\n".join(lines) + "\n"

@@ -55,9 +55,8 @@ class Watch:
     def rows(self) -> list[tuple[str, ...]]:
         """Return the cells of the runs at this moment: of those that train, then of the others, the newest first."""
         if self._looks % LOOKS_BETWEEN_SEARCHES == 0:
-            self._known = {
-                path: self._known.get(path, ([0], Run("", RUNNING), ())) for path in run_folders(self.folder)
-            }
+            new = ([0], Run("", RUNNING), ())
+            self._known = {path: self._known.get(path, new) for path in run_folders(self.folder)}
         self._looks += 1
         for path, (times, run, _) in self._known.items():
             files = (RunFolder(path).metrics_file, RunFolder(path).history_file, RunFolder(path).notes_file)
