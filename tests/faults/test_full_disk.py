@@ -141,7 +141,8 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
         "evaluate": ["logs/run"],
         "explore": ["logs/run", "--figures", "curves"],
     }
-    forms = ("safetensors", "torch-export", "onnx")
+    forms = ["safetensors", "torch-export", "onnx"]
+    forms += ["huggingface"] if task == "names" else []  # the others have settings that it does not have
     uses |= {f"export {to}": ["logs/run", "--to", to, "--output", "out"] for to in forms}
     if task != "names":
         uses |= {
