@@ -55,10 +55,9 @@ def _described(package: str, module: str, kind: str = "") -> list[Drawing]:
     """Return the figures that the YAML file of a module describes; [] without a file. kind: a trait that all need."""
     path = Path(str(files(package))) / f"{module}.yaml"
     described = read_yaml(path) if path.is_file() else {}
+    place = f"{package}.{module}"
     return [
-        Drawing(
-            name, each["caption"], f"{kind} {each.get('needs', '')}", f"{package}.{module}", each.get("default", "")
-        )
+        Drawing(name, each["caption"], f"{kind} {each.get('needs', '')}", place, each.get("default", ""))
         for name, each in described.items()
     ]
 

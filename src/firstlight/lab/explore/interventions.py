@@ -214,20 +214,16 @@ def patching(subject: Subject) -> Drawn:
     else:
         other = read(reading.run, subject.against).inputs[0]
         notes.append("the other text is that of --against")
+    others = (other, *reading.inputs[1:])
     with refusals_shown():
         shares = interventions.activation_patching(
-            reading.run.network,
-            reading.inputs,
-            (other, *reading.inputs[1:]),
-            score=lambda output: reading.log_odds(output)[:, answer],
+            reading.run.network, reading.inputs, others, score=lambda output: reading.log_odds(output)[:, answer]
         )
     stack = "encoder" if any(each.startswith("encoder") for each in shares) else "blocks"
     found = np.array([values.numpy() for part, values in shares.items() if part.startswith(stack)])
     rows = [f"before {_readable(part.removesuffix('.hook_resid_pre'))}" for part in shares if part.startswith(stack)]
-    figure = plot_block_grid(
-        {"": found}, rows, reading.tokens, title=f"Where the answer {name} comes from", label="share of the effect",
-        limits=(-1.0, 1.0),
-    )  # fmt: skip
+    title, label = f"Where the answer {name} comes from", "share of the effect"
+    figure = plot_block_grid({"": found}, rows, reading.tokens, title=title, label=label, limits=(-1.0, 1.0))
     return Drawn(figure, notes)
 
 

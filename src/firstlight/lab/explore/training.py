@@ -11,11 +11,7 @@ from firstlight.lit.losses import expected_loss
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-UNITS = {
-    "loss": "loss (nats)",
-    "accuracy": "accuracy (share of correct predictions)",
-    "bleu": "BLEU (0 to 100)",
-}
+UNITS = {"loss": "loss (nats)", "accuracy": "accuracy (share of correct predictions)", "bleu": "BLEU (0 to 100)"}
 SECOND = ("accuracy", "perplexity", "bits_per_character")  # the first available one is drawn next to the loss
 STAGES = {"train": ("training", style.ORANGE), "val": ("validation", style.BLUE)}  # labels and colors of the curves
 

@@ -61,12 +61,8 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
         by_place = dict(zip(others, verdicts(compared, falls=board.falls), strict=True))
     if whole is board:
         against = [(group, _of_table(board, group, verdict, place, by_place)) for group, verdict in against]
-    return replace(
-        board,
-        finding=finding(whole, effects, against),
-        reference=place,
-        verdicts=tuple(by_place.get(each) for each in range(len(board.groups))),
-    )
+    of_groups = tuple(by_place.get(each) for each in range(len(board.groups)))
+    return replace(board, finding=finding(whole, effects, against), reference=place, verdicts=of_groups)
 
 
 def _of_table(board: Board, baseline: Group, verdict: Verdict, reference: int, by_place: dict[int, Verdict]) -> Verdict:

@@ -188,13 +188,11 @@ def groups_section(boards: Sequence[Board], folder: Path) -> Section:
     It has no tables if no run has groups. Cross-validations are left out.
     """
     load = SavedPredictions(folder)  # a report says which files are missing where it compares the runs
-    tables = [
-        _of_groups(
-            each.name, [(short_name(one.keys), [*map(load, one.counted)]) for one in each.groups[:MOST_SETTINGS]]
-        )
-        for each in boards
-        if not has_folds(each.runs)
-    ]
+    tables = []
+    for each in boards:
+        if not has_folds(each.runs):
+            settings = [(short_name(one.keys), [*map(load, one.counted)]) for one in each.groups[:MOST_SETTINGS]]
+            tables.append(_of_groups(each.name, settings))
     return Section("Groups of data.group_column", [OF_GROUPS], [table for table in tables if table.rows])
 
 

@@ -58,8 +58,5 @@ def importance_section(path: Path, name: str) -> Section | None:
     first = next(iter(shares))
     most = f"{first} matters most" if p < LEVEL else f"no key matters clearly; {first} has the largest share"
     rows = [[key, f"{share:.0%}"] for key, share in shares.items()]
-    return Section(
-        f"Search {name}",
-        [f"In {count} finished trials, {most} (p = {p:.2g} over {SHUFFLES} random orders of the results)."],
-        [Table("Importance of each key (PED-ANOVA)", ("key", "share"), rows)],
-    )
+    text = f"In {count} finished trials, {most} (p = {p:.2g} over {SHUFFLES} random orders of the results)."
+    return Section(f"Search {name}", [text], [Table("Importance of each key (PED-ANOVA)", ("key", "share"), rows)])

@@ -108,11 +108,8 @@ def decision(board: Board, names: Sequence[str], sides: Sequence[list[Run]], loa
     ]
     lacking = FEWEST_SEEDS - found.seeds if verdict.why.endswith(TOO_FEW_SEEDS) else 0
     if more := verdict.more_seeds or lacking:
-        chance = (
-            "with which a difference of this size is found with a chance of 80%"
-            if verdict.more_seeds
-            else "for a first test"
-        )
+        planned = "with which a difference of this size is found with a chance of 80%"
+        chance = planned if verdict.more_seeds else "for a first test"
         lines.append(f"To train {more:,} more seed{'s' if more > 1 else ''}, {chance}:")
         lines += [f"  {command}" for command in _commands(sides, found.seeds // found.cells + more, folder)]
     return lines

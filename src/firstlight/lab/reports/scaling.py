@@ -99,10 +99,8 @@ def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], b
     sizes, budgets = {point.parameters for point in points}, {point.tokens for point in points}
     if min(len(sizes), len(budgets)) < FEWEST:
         where = f" without --hold-out {name}" if name else ""
-        raise UserError(
-            f"--scaling: the finished runs have {len(sizes)} sizes and {len(budgets)} budgets of tokens{where}; a fit "
-            f"requires {FEWEST} of each"
-        )
+        problem = f"the finished runs have {len(sizes)} sizes and {len(budgets)} budgets of tokens{where}"
+        raise UserError(f"--scaling: {problem}; a fit requires {FEWEST} of each")
     from firstlight.lab.reports.scaling_law import fit_scaling_law  # imports SciPy
 
     parameters, tokens, losses = zip(*((point.parameters, point.tokens, point.loss) for point in points), strict=True)
@@ -144,10 +142,8 @@ def final_point(run: Run, metric: str) -> Point:
     if run.parameters is None or not run.tokens or not run.steps:
         raise UserError(f"{run.folder}: does not record its parameters, steps and tokens; train it again")
     if curve.steps[-1] + 1 < run.steps:
-        raise UserError(
-            f"{run.folder}: {metric} was last measured at step {curve.steps[-1] + 1:,} of {run.steps:,}, before the "
-            "schedule had ended; train it again"
-        )
+        problem = f"{metric} was last measured at step {curve.steps[-1] + 1:,} of {run.steps:,}"
+        raise UserError(f"{run.folder}: {problem}, before the schedule had ended; train it again")
     loss = curve.values[-1]
     if not math.isfinite(loss) or loss <= 0:
         raise UserError(f"{run.folder}: {metric} is {loss} at the end; move this run out of the folder")

@@ -312,10 +312,7 @@ def groups_table(board: Board) -> Table:
         verdict = [verdict_of(group, board, is_short=True)] if against else []
         name = short_name(group.keys) + (f" (differ in: {', '.join(group.differ)})" if group.differ else "")
         rows.append([cell["rank"], name, *(cell[header] for header in headers), *verdict])
-    columns = [
-        Column("rank"),
-        Column("group", is_left=True),
-        *(Column(name, is_whole=True) for name in headers.values()),
-    ]
+    numbers = [Column(name, is_whole=True) for name in headers.values()]
+    columns = [Column("rank"), Column("group", is_left=True), *numbers]
     columns += [Column(against, is_left=True)] if against else []
     return Table(f"{board.name}: {direction(board)}", columns, rows)
