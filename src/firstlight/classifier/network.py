@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
-from firstlight.networks.layers import ShortConvolution, TokenDropout, build_embedding, build_norm, normalize
+from firstlight.networks.layers import (
+    Dropout,
+    ShortConvolution,
+    TokenDropout,
+    build_embedding,
+    build_norm,
+    normalize,
+)
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.pooling import FeatureHead, build_head
 from firstlight.networks.positions import build_positions, check_length
@@ -79,7 +86,7 @@ class Classifier(nn.Module):
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)
@@ -228,7 +235,7 @@ class BagOfWords(nn.Module):
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
         self.embedding = nn.Embedding(vocab_size, config.dim)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.head = nn.Linear(config.dim, num_outputs)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from firstlight.data.tables import FirstWindows, NextWindows, TokenBatch
 from firstlight.errors import UserError
 from firstlight.generator.first_steps import UncachedGenerator
 from firstlight.generator.options import GeneratorConfig
+from firstlight.networks.layers import Dropout
 
 State = tuple[Tensor, ...]
 
@@ -39,7 +40,7 @@ class LSTM(UncachedGenerator):
 
     def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size, config.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.lstm = nn.LSTM(config.dim, config.dim, config.num_layers, batch_first=True)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
 

@@ -6,7 +6,7 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm
+from firstlight.networks.layers import Dropout, build_embedding, build_norm
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import NoPositions, build_positions, check_length
 
@@ -44,7 +44,7 @@ class Generator(nn.Module):
         self.positions = build_positions(config)
         self.moves_positions = isinstance(self.positions, NoPositions)  # those of attention depend on distances only
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.num_loops = config.num_loops
         width = config.causal_convolution
         self.blocks = nn.ModuleList(build_block(config, convolution=width) for _ in range(config.num_layers))

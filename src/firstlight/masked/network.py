@@ -14,7 +14,7 @@ from firstlight.errors import UserError
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks import masks
 from firstlight.networks.block import HeadLayer, build_block
-from firstlight.networks.layers import ScaledEmbedding, ShortConvolution, build_embedding, build_norm
+from firstlight.networks.layers import Dropout, ScaledEmbedding, ShortConvolution, build_embedding, build_norm
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions, check_length
 from firstlight.text.ragged import RaggedIds
@@ -64,7 +64,7 @@ class MaskedLanguageModel(nn.Module):
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head_layer = HeadLayer(config) if config.head_layer else nn.Identity()

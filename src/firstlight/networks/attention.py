@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import TransformerConfig
+from firstlight.networks.layers import dropout
 from firstlight.networks.positions import RelativePositions, RotaryPositions
 from firstlight.networks.variants import Positions
 
@@ -136,7 +137,7 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self.project(hidden, memory, cache)
         heads = self.attend(query, key, value, mask, is_causal=is_causal)  # (b, h, q, e)
         output = self.output(heads.transpose(1, 2).flatten(2))  # (b, q, d)
-        return F.dropout(output, self.output_dropout) if self.training else output
+        return dropout(output, self.output_dropout) if self.training else output
 
     def project(
         self, hidden: Tensor, memory: Tensor | None = None, cache: LayerCache | None = None

@@ -15,7 +15,7 @@ from firstlight.choices import member
 from firstlight.networks.attention import Watch, build_attention
 from firstlight.networks.cache import LayerCache, RecentCache
 from firstlight.networks.config import TransformerConfig
-from firstlight.networks.layers import CausalConvolution, build_norm, normalize
+from firstlight.networks.layers import CausalConvolution, build_norm, dropout, normalize
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind
 
 Layer = Callable[[Tensor], Tensor]
@@ -67,7 +67,7 @@ class FeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         output = self.contract(self.activation(self.expand(hidden)))
-        return F.dropout(output, self.dropout) if self.training else output
+        return dropout(output, self.dropout) if self.training else output
 
 
 class GatedFeedForward(nn.Module):
@@ -98,7 +98,7 @@ class GatedFeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         output = self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
-        return F.dropout(output, self.dropout) if self.training else output
+        return dropout(output, self.dropout) if self.training else output
 
 
 class LinearFeedForward(nn.Module):
@@ -113,7 +113,7 @@ class LinearFeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         output = self.activation(self.linear(hidden))
-        return F.dropout(output, self.dropout) if self.training else output
+        return dropout(output, self.dropout) if self.training else output
 
 
 class HeadLayer(nn.Module):

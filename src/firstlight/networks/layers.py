@@ -1,4 +1,4 @@
-"""Small layers: the embedding, dropout of complete tokens, norms and convolutions; and the size of a network."""
+"""Small layers: the embedding, dropout of elements and of tokens, norms and convolutions; and the size of a network."""
 
 import math
 
@@ -27,6 +27,28 @@ class ScaledEmbedding(nn.Embedding):
     def forward(self, token_ids: Tensor) -> Tensor:
         """Return the vectors of the tokens, (…, embedding_dim). token_ids: (…) int."""
         return super().forward(token_ids) * self.scale
+
+
+def dropout(hidden: Tensor, probability: float) -> Tensor:
+    """Return `hidden` with elements set to 0 with the probability, and the others scaled up so that the mean stays.
+
+    hidden: of any shape; probability: from 0 to below 1, on the CPU in steps of 1/65,536. On the CPU, 16 random bits
+    decide on each element: torch's own dropout draws a number for each and takes three to five times as long there.
+    """
+    if probability == 0 or hidden.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(hidden, probability)
+    words = torch.randint(-(2**63), 2**63 - 1, (hidden.numel() // 4 + 1,), dtype=torch.int64)
+    bits = words.view(torch.int16)[: hidden.numel()].view(hidden.shape)  # from -32,768 to 32,767
+    dropped = min(round(probability * 2**16), 2**16 - 1)
+    return hidden * (bits >= dropped - 2**15).to(hidden.dtype).div_(1 - dropped / 2**16)
+
+
+class Dropout(nn.Dropout):
+    """torch's layer, with the faster `dropout` of this module."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return `hidden`, in training with dropout. hidden: of any shape; the output has the same shape."""
+        return dropout(hidden, self.p) if self.training else hidden
 
 
 class TokenDropout(nn.Module):

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
-from firstlight.networks.layers import build_embedding, build_norm, normalize
+from firstlight.networks.layers import Dropout, build_embedding, build_norm, normalize
 from firstlight.networks.parametrization import build_output_multiplier, initialize
 from firstlight.networks.positions import build_positions, check_length
 from firstlight.translator.options import EncoderDecoderConfig
@@ -54,7 +54,7 @@ class EncoderDecoder(nn.Module):
         self.source_norm, self.embedding_norm = (
             build_norm(side) if config.embedding_norm else nn.Identity() for side in (config, config.of_decoder)
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.encoder_norm = build_norm(config) if config.final_norm else nn.Identity()
         layers = range(config.resolved_num_decoder_layers)

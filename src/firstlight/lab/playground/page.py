@@ -34,7 +34,7 @@ PARTS = {  # the modules that network.js computes
     *(nn.Conv1d, nn.Dropout, nn.Embedding, nn.Identity, nn.Linear, nn.ModuleList, *NORMS),
     *(block.Block, block.PostNormBlock, block.GeneralBlock, block.HeadLayer, MultiHeadAttention, OutputMultiplier),
     *(block.FeedForward, block.GatedFeedForward, block.LinearFeedForward),
-    *(layers.CausalConvolution, layers.ShortConvolution, layers.ScaledEmbedding, layers.TokenDropout),
+    *(layers.CausalConvolution, layers.Dropout, layers.ShortConvolution, layers.ScaledEmbedding, layers.TokenDropout),
     *(positions.SinusoidalPositions, positions.FractionalPositions, positions.LearnedPositions),
     *(positions.NoPositions, positions.RelativePositions, positions.RotaryPositions),
     *(pooling.AttentionPool, pooling.BertPool, pooling.Flatten, pooling.PerToken, pooling.Pooled),
