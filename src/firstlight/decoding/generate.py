@@ -39,7 +39,8 @@ class Sampling:
             remedy = f"for the most likely token, use {option('greedy')}"
             raise ValueError(f"temperature={self.temperature:g} must be above 0; {remedy}")
         require(self.top_k is None or self.top_k >= 1, f"top_k={self.top_k} must be at least 1")
-        require(self.top_p is None or 0 < self.top_p <= 1, f"top_p={self.top_p} must be above 0 and at most 1")
+        if self.top_p is not None:
+            require(0 < self.top_p <= 1, f"top_p={self.top_p:g} must be above 0 and at most 1")
 
     def choose(self, logits: Tensor, random: torch.Generator | None = None) -> Tensor:
         """Return the chosen ids, (batch,), for logits, (batch, vocab_size). Raises ValueError if logits are NaN."""
