@@ -374,6 +374,10 @@ def test_report_adds_its_tables_and_figures_to_each_logger_as_a_run_of_its_own(c
     )
 
 
+def test_a_film_alone_is_refused(trained, scripts) -> None:
+    assert "--log does not add the film" in scripts.refuse("explore", str(trained("sentiment")), "--log", "--film")
+
+
 @pytest.mark.parametrize("command", ["explore", "report"])
 def test_a_run_without_such_a_logger_is_refused(command, trained, scripts) -> None:
     problem = scripts.refuse(command, str(trained("sentiment")), "--log")

@@ -98,6 +98,8 @@ def shows_sample(subject: "Subject") -> bool:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
+    if options.log and options.film and not options.figures:
+        raise UserError("--log does not add the film; name figures by --figures, or omit --log")
     refuse_links(folder.path, "" if options.log else "figures")
     config = config_of_network(folder)
     try:
