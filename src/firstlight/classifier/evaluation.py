@@ -177,8 +177,9 @@ def measure(run: Any, data: ReviewData, split: str) -> Measurement:
         if 0 < len(per_group) <= MOST_PRINTED:
             names = [f"{row['group']} ({row['texts']:,} texts)" for row in per_group]
             values = np.array([[row[key] for key in ("accuracy", "low", "high")] for row in per_group])
-            titles = {"title": "Accuracy per group", "label": "accuracy"}
-            figure = figures.plot_contributions(names, values[:, 0], values[:, 1:], **titles)
+            figure = figures.plot_contributions(
+                names, values[:, 0], values[:, 1:], title="Accuracy per group", label="accuracy"
+            )
             used.save(figure, folder / "accuracy_per_group.png")
 
     printed = per_class if len(per_class) <= MOST_PRINTED else []

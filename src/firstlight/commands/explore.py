@@ -123,7 +123,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if options.log:
         from firstlight.lab.logged import log_exploration, nodes_with_figures
 
-        nodes_with_figures([config], folder.path)
+        nodes = nodes_with_figures([config], folder.path)
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     if loaded.kind != kind.name:
         found = KINDS[loaded.kind].noun
@@ -157,7 +157,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         draw(drawings, subject, page)
     path = finish(page)
     if options.log:
-        log_exploration(folder, config, [page.folder / f"{name}.png" for name in page.shown])
+        log_exploration(folder, config, nodes, [page.folder / f"{name}.png" for name in page.shown])
     return path
 
 

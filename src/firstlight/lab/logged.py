@@ -13,6 +13,7 @@ from firstlight.kind.registry import kind_of_saved
 from firstlight.lab.reports.tables import Table
 from firstlight.runs import wandb_logger
 from firstlight.runs.folder import RunFolder, read_history
+from firstlight.runs.identity import logged_columns
 from firstlight.runs.record import finish_loggers
 from firstlight.runs.trackio_logger import TrackioLogger, run_name
 from firstlight.runs.wandb_logger import ResumableWandbLogger
@@ -34,15 +35,19 @@ def nodes_with_figures(configs: Iterable[Mapping[str, Any]], where: Path) -> dic
     raise UserError(f"--log: {where} was trained without a logger that shows figures; omit --log, or use {chosen}")
 
 
-def log_exploration(folder: RunFolder, config: Mapping[str, Any], figures: Iterable[Path]) -> None:
+def log_exploration(
+    folder: RunFolder, config: Mapping[str, Any], nodes: Mapping[str, Any], figures: Iterable[Path]
+) -> None:
     """Add figures to the loggers of a run, at the step after its last one, and print where they are.
 
-    config: that of the run, of which only the names of projects and of the team decide where something is written;
-    figures: PNG files.
+    config: that of the run; nodes: the options of its loggers, as `nodes_with_figures` returns them, of which only the
+    names of projects and of the team decide where something is written; figures: PNG files.
 
-    Raises UserError if the run has no logger that shows figures, or if what a logger wrote is missing.
+    Raises UserError if what a logger wrote is missing.
     """
-    nodes, record = nodes_with_figures([config], folder.path), folder.read()
+    record = folder.read()
+    source = (record.get("data") or {}).get("source")
+    columns = logged_columns(record, kind_of_saved(config["model"]).name, source)
     if (identity := wandb_logger.kept_id(folder)) is None and "wandb" in nodes:
         raise UserError(f"--log: {folder.wandb_id_file} has no id of a run of W&B; omit --log")
     logs = _log_folder(folder.path) if "trackio" in nodes else folder.path
@@ -52,7 +57,7 @@ def log_exploration(folder: RunFolder, config: Mapping[str, Any], figures: Itera
     step = max((line["step"] for line in read_history(folder.history_file)), default=0) + 1
     for logger in loggers:
         if isinstance(logger, ResumableWandbLogger):
-            logger.log_hyperparams(dict(config) | _columns(config, record))  # what is uploaded replaces what is there
+            logger.log_hyperparams(dict(config) | columns)  # what is uploaded replaces what is there
             step = max(step, logger.experiment.starting_step)
         elif isinstance(logger, TrackioLogger):
             logger.reopen()
@@ -82,14 +87,6 @@ def log_report(folder: Path, configs: Iterable[Mapping[str, Any]], tables: Itera
         with Image.open(image) as picture:
             send_picture(loggers, f"report/{image.stem}", picture, 0)
     _close(loggers, {"status": "finished", "metrics": {}})
-
-
-def _columns(config: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns by which loggers compare runs, as in the training."""
-    source = (record.get("data") or {}).get("source")
-    names = {"task": "task", "model_name": "model", "experiment": "experiment"}
-    columns = {column: record.get(key) for column, key in names.items()}
-    return columns | {"network": kind_of_saved(config["model"]).name, "data_source": source}
 
 
 def _opened(

@@ -5,6 +5,7 @@ All lists of such settings are here.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -46,6 +47,16 @@ def description(config: DictConfig, choices: Any) -> dict[str, Any]:
         **{key: config[key] for key in ("dropout", "context_length", "seed", "optimized_metric")},
         "run_key": run_key(config),
     }
+
+
+def logged_columns(choices: Mapping[str, Any], network: str, source: str | None) -> dict[str, Any]:
+    """Return the columns that compare runs in loggers, besides the configuration.
+
+    choices: of the groups, or the record of a run, which has them; network: the name of its kind; source: of its data.
+    """
+    names = {"task": "task", "model_name": "model", "experiment": "experiment"}  # `model` has the sizes
+    columns = {column: choices.get(key) for column, key in names.items()}
+    return columns | {"network": network, "data_source": source}
 
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:

@@ -37,7 +37,7 @@ from firstlight.lit.training import Training
 from firstlight.runs import trackio_logger, wandb_logger
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
-from firstlight.runs.identity import plain
+from firstlight.runs.identity import logged_columns, plain
 from firstlight.runs.targets import import_targets
 from firstlight.training.initialize import give_tokenizer, set_vectors
 from firstlight.training.teachers import refuse_other_teacher, set_teacher
@@ -85,7 +85,8 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
         module.metadata = metadata
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
-    columns = columns_of_choices(data, task, kind)
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    columns = logged_columns({**choices, "task": task}, kind.name, data.source.kind.value)
     for logger in loggers:
         logger.log_hyperparams({**values, **columns})
     every = epochs_between_validations(config, data, epochs)
@@ -201,18 +202,6 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
         if node:
             loggers.append(instantiate(node, **options, _convert_="all"))
     return loggers
-
-
-def columns_of_choices(data: TableData, task: str, kind: Kind) -> dict[str, Any]:
-    """Return the names of the choices of a run, which are columns that compare runs in loggers."""
-    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
-    return {
-        "task": task,
-        "model_name": choices.get("model"),  # `model` has the sizes
-        "experiment": choices.get("experiment"),
-        "network": kind.name,
-        "data_source": data.source.kind.value,
-    }
 
 
 def number_of_epochs(config: DictConfig, data: TableData) -> int:
