@@ -382,3 +382,4 @@ def test_a_film_alone_is_refused(trained, scripts) -> None:
 def test_a_run_without_such_a_logger_is_refused(command, trained, scripts) -> None:
     problem = scripts.refuse(command, str(trained("sentiment")), "--log")
     assert re.search(r" without a logger that shows figures; omit --log, or use logger=wandb or ", problem)
+    assert not (trained("sentiment") / "report.html").exists()

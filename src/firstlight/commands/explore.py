@@ -150,7 +150,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         from firstlight.lab.explore import film
 
         try:
-            say(f"the film is {page.add_film(film.film(subject), film.CAPTION)}")
+            say(f"the film is {page.add_film(film.film(subject))}")
         except NothingToDrawError as error:
             raise UserError(str(error)) from error
     if drawings:

@@ -146,6 +146,11 @@ def report(options: ReportOptions) -> Path:
     runs = found_runs(options.folder, *options.more_folders)
     refuse_unknown_metric(options.metric, runs)
     refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
+    if options.log:
+        from firstlight.lab.logged import log_report, nodes_with_figures  # imports Lightning
+
+        configs = (read_config(RunFolder(options.folder / run.folder).config_file) for run in runs if run.is_counted)
+        nodes = nodes_with_figures(configs, options.folder)
     falls = direction_of(runs)
     found = boards(runs, falls, options.metric, options.group_by or None)
     references = references_of(options.baseline, found)
@@ -209,11 +214,8 @@ def report(options: ReportOptions) -> Path:
         say(SAMPLE_NOTE)
     say(f"The report is {options.folder / 'report.html'}")
     if options.log:
-        from firstlight.lab.logged import log_report
-
-        configs = (read_config(RunFolder(options.folder / run.folder).config_file) for run in runs if run.is_counted)
         of_sections = (table for section in sections for table in section.tables)
-        log_report(options.folder, configs, [*map(tables.groups_table, ranked), *of_sections])
+        log_report(options.folder, nodes, [*map(tables.groups_table, ranked), *of_sections])
     return options.folder / "report.html"
 
 

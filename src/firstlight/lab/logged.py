@@ -67,15 +67,13 @@ def log_exploration(
     _close(loggers, record)
 
 
-def log_report(folder: Path, configs: Iterable[Mapping[str, Any]], tables: Iterable[Table]) -> None:
+def log_report(folder: Path, nodes: Mapping[str, Any], tables: Iterable[Table]) -> None:
     """Log the tables and the PNG files of a report as a run of its own, and print where they are.
 
-    folder: that of the report, which names the run and its group; configs: those of the runs in the report, of which
-    the first one with a logger that shows figures decides the loggers and the names of projects.
-
-    Raises UserError if no run has a logger that shows figures.
+    folder: that of the report, which names the run and its group; nodes: the options of the loggers, which name the
+    projects, as `nodes_with_figures` returns them.
     """
-    nodes, group = nodes_with_figures(configs, folder), folder.resolve().name
+    group = folder.resolve().name
     logs = _log_folder(folder) if "trackio" in nodes else folder
     new = {"name": f"report of {group}", "group": group}
     of_wandb = {"job_type": "report", "save_dir": str(folder)}

@@ -255,14 +255,13 @@ def read_confusion(path: Path) -> Confusion | None:
 
     Raises UserError if it is damaged, and OSError.
     """
+    if not path.exists():
+        return None
+    content = regular(path, MOST_BYTES).read_bytes()
     try:
-        text = regular(path, MOST_BYTES).read_bytes().decode("utf-8")
+        text = content.decode("utf-8")
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         counts = {(row["true"], row["predicted"]): int(row["count"]) for row in rows}
-    except FileNotFoundError:
-        return None
-    except UserError:
-        raise
     except (csv.Error, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is cut short or broken ({type(error).__name__}: {error})") from error
     classes = list(dict.fromkeys(true for true, _ in counts))

@@ -14,8 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import SWEEP_FILE, RunFolder, locked, refuse_links
 from firstlight.runs.targets import needs_all_metrics
+from firstlight.sweeps import launchers
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options, with_source
-from firstlight.sweeps.launchers import check_gpus, check_launcher, end_workers, fork_workers, is_one_by_one, plan_of
 from firstlight.sweeps.progress import Progress, show_plan
 from firstlight.sweeps.remote import FAILURE, NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT
@@ -35,19 +35,20 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     refuse_search_options(config)
     jobs = checked(composer.grid(), sources)
     if config.dry_run:
-        show_plan(jobs, plan_of(config, len(jobs)))
+        show_plan(jobs, launchers.plan_of(config, len(jobs)))
         return
     remaining = [job for job in jobs if not job.has_ended]
     if remaining:
-        check_launcher(config)
+        launchers.check_launcher(config)
     ended = {job.folder.path.name for job in jobs if job.has_ended}
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
-    plan = plan_of(config, len(remaining)) if remaining else "nothing to do"
+    plan = launchers.plan_of(config, len(remaining)) if remaining else "nothing to do"
+    is_one_by_one = launchers.has_launcher(config, launchers.ONE_BY_ONE)
     with (
         runner.alone(len(remaining)),
-        Progress(runner.folder, jobs, len(jobs), runner.errors, plan=plan, quiet=config.quiet) as progress,
+        Progress(runner.folder, jobs, len(jobs), runner.errors, plan, config.quiet) as progress,
     ):
-        for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
+        for batch in [[job] for job in remaining] if is_one_by_one else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
             if config.sweep.stop_at_first_failure and runner.errors:
@@ -69,7 +70,7 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
     from firstlight.runs.record import hash_of_code
 
     for job in composed:
-        check_gpus(job.config)
+        launchers.check_gpus(job.config)
     settled = {id(job): with_source(job, sources) for job in composed}
     for job, fingerprint in settled.values():
         refuse_other_sweep(job, code=hash_of_code(job.config), fingerprint=fingerprint)
@@ -92,13 +93,13 @@ class Runner:
     def alone(self, num_jobs: int) -> Iterator[None]:
         """Lock the folder of the sweep, for a number of jobs. Raises UserError if another process has locked it."""
         try:
-            fork_workers(self.config, self.folder, num_jobs)  # before the lock, which they would keep
+            launchers.fork_workers(self.config, self.folder, num_jobs)  # before the lock, which they would keep
             with locked(self.folder, "runs this sweep"):
                 OmegaConf.save(self.config, self.folder / SWEEP_FILE)
                 (self.folder / FAILURE).unlink(missing_ok=True)
                 yield
         finally:
-            end_workers()
+            launchers.end_workers()
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
         """Run jobs to their end, one after another or at the same time, as the launcher does."""
@@ -117,12 +118,8 @@ class Runner:
             if str(why) == NOT_STARTED:
                 self.not_started.add(job.folder.path)
             else:
-                self.note_failure(job, why)
-
-    def note_failure(self, job: Job, error: Any) -> None:
-        """Log and store the reason of a failure, also in the job's folder if the job could not write it."""
-        self.errors[job.folder.path] = reason = record_failure(job.folder, error)
-        log.error("%s failed: %s", job.name, reason)
+                self.errors[job.folder.path] = reason = record_failure(job.folder, why)
+                log.error("%s failed: %s", job.name, reason)
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""
@@ -135,19 +132,15 @@ class Runner:
 
 def record_failure(folder: RunFolder, error: Any) -> str:
     """Store the reason of a failure in the folder of a job, where the job could not do it itself. Return the reason."""
-    reason, output = explained(error), folder.path / OUTPUT
+    is_expected, output = isinstance(error, UserError | RunError), folder.path / OUTPUT
+    message = " ".join(str(error).split())
+    reason = message if is_expected else f"{type(error).__name__}: {message}"
     record = folder.read() if folder.is_run() else {}
     if record.get("status") == "running" and not folder.is_locked():
         folder.write(record | {"status": "failed", "reason": reason})
-    if isinstance(error, UserError | RunError):
+    if is_expected:
         return reason
     folder.path.mkdir(parents=True, exist_ok=True)
     with output.open("a", encoding="utf-8") as file:
         traceback.print_exception(error, file=file)
     return f"{reason}; the traceback is in {output}"
-
-
-def explained(error: Exception) -> str:
-    """Return an error in one line."""
-    message = " ".join(str(error).split())
-    return message if isinstance(error, UserError | RunError) else f"{type(error).__name__}: {message}"

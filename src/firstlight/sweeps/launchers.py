@@ -24,6 +24,7 @@ from firstlight.invocation import install_command
 from firstlight.sweeps.remote import NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT, STANDARD
 
+# The launchers of jobs one after another in this process, of several on this machine, and of those on a cluster.
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.firstlight_launchers.SeveralJobs"
 SLURM = "hydra_plugins.firstlight_launchers.SlurmJobs"
@@ -36,19 +37,9 @@ SECONDS_TO_SAVE = 20  # for the jobs of an interrupted sweep, until they are kil
 AT_DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG in Linux
 
 
-def is_one_by_one(config: DictConfig) -> bool:
-    """Return whether jobs run one after another in this process."""
-    return str(config.hydra.launcher.get("_target_")) == ONE_BY_ONE
-
-
-def is_parallel(hydra_config: Any) -> bool:
-    """Return whether several jobs run on this machine at the same time. hydra_config: the node `hydra`."""
-    return str(hydra_config.launcher.get("_target_")) == PARALLEL
-
-
-def is_on_slurm(config: DictConfig) -> bool:
-    """Return whether the jobs run on Slurm, by hydra/launcher=slurm."""
-    return str(config.hydra.launcher.get("_target_")) == SLURM
+def has_launcher(config: DictConfig, target: str) -> bool:
+    """Return whether the jobs of a sweep are run by a launcher, such as PARALLEL."""
+    return str(config.hydra.launcher.get("_target_")) == target
 
 
 def num_gpus(config: DictConfig) -> int:
@@ -56,7 +47,7 @@ def num_gpus(config: DictConfig) -> int:
     trainer, launcher = config.trainer, config.hydra.launcher
     if trainer.get("accelerator") not in GPU_ACCELERATORS or trainer.get("devices") != 1:
         return 0
-    if is_on_slurm(config):
+    if has_launcher(config, SLURM):
         return (launcher.gpus_per_node or 0) if launcher.nodes * launcher.tasks_per_node == 1 else 0
     import torch
 
@@ -87,24 +78,24 @@ def jobs_at_a_time(config: DictConfig) -> int:
 
 def threads_of_jobs(config: DictConfig) -> int | None:
     """Return the number of threads of each job: 1 if the number of jobs is chosen by the cores, else that of config."""
-    is_chosen = is_parallel(config.hydra) and config.hydra.launcher.n_jobs is None and not num_gpus(config)
+    is_chosen = has_launcher(config, PARALLEL) and config.hydra.launcher.n_jobs is None and not num_gpus(config)
     threads: int | None = config.threads
     return 1 if is_chosen and threads is None else threads
 
 
 def plan_of(config: DictConfig, num_jobs: int) -> str:
     """Return how many of some jobs run at a time, in words; "" if they do not run in parallel on this machine."""
-    return f"{min(num_jobs, jobs_at_a_time(config))} at a time" if is_parallel(config.hydra) else ""
+    return f"{min(num_jobs, jobs_at_a_time(config))} at a time" if has_launcher(config, PARALLEL) else ""
 
 
 def check_launcher(config: DictConfig) -> None:
     """Raise UserError if the jobs are to run on a cluster that does not exist or cannot run them."""
     launcher = config.hydra.launcher
-    if is_on_slurm(config):
+    if has_launcher(config, SLURM):
         from firstlight.sweeps.slurm import check_partition
 
         check_partition(launcher.partition)
-    elif str(launcher.get("_target_")) == RAY:
+    elif has_launcher(config, RAY):
         from firstlight.sweeps.on_ray import check_cluster
 
         check_cluster(launcher)
@@ -121,7 +112,7 @@ def check_gpus(config: DictConfig) -> None:
     per_gpu = config.hydra.launcher.get("jobs_per_gpu", 1)
     if per_gpu < 1 or (per_gpu > 1 and not num_gpus(config)):
         remedy = "n_jobs for the number of jobs at a time"
-        if is_on_slurm(config):
+        if has_launcher(config, SLURM):
             remedy = "gpus_per_node to 1 or more, with trainer=gpu and one process for each job"
         problem = "must be at least 1, and above 1 it requires jobs that use one GPU each"
         raise UserError(f"hydra.launcher.jobs_per_gpu={per_gpu} {problem}; set hydra.launcher.{remedy}")
@@ -137,7 +128,7 @@ def refuse_processes(config: DictConfig) -> None:
         strategy = "ddp"  # Lightning's choice for several devices
     is_restarted = strategy.startswith("ddp") and not re.search("spawn|fork|notebook", strategy)
     launcher = config.hydra.launcher
-    if is_on_slurm(config):
+    if has_launcher(config, SLURM):
         started = {"num_nodes": "nodes", "devices": "tasks_per_node"}
         for key, option in started.items():
             given = config.trainer.get(key) if is_restarted or key == "num_nodes" else 1
@@ -206,7 +197,7 @@ def fork_workers(config: DictConfig, folder: Path, num_jobs: int) -> None:
     process, where jobs use GPUs, and on macOS, whose frameworks do not work after a fork, `run_in_workers` starts new
     processes instead, as it does after the death of a worker.
     """
-    if sys.platform != "linux" or not is_parallel(config.hydra) or not num_jobs or TRAINING in sys.modules:
+    if sys.platform != "linux" or not has_launcher(config, PARALLEL) or not num_jobs or TRAINING in sys.modules:
         return
     import torch
 

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -55,31 +56,27 @@ class Row(NamedTuple):
         return value if is_number(value) else None
 
 
+@dataclass(eq=False)
 class Progress:
     """Watches the folders of jobs while a launcher runs them, whichever launcher it is and wherever the jobs run.
 
     On a terminal a table stays at the bottom; elsewhere a line is logged whenever a job has ended.
+
+    folder: of the sweep; jobs: may grow up to total meanwhile; errors: by the folder of a job, may grow too; plan: how
+    many jobs run at a time; quiet: show nothing but failures.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        jobs: Collection[Job],
-        total: int,
-        errors: Mapping[Path, str],
-        *,
-        plan: str = "",
-        quiet: bool = False,
-    ) -> None:
-        """Read the records of the jobs.
+    folder: Path
+    jobs: Collection[Job]
+    total: int
+    errors: Mapping[Path, str]
+    plan: str = ""
+    quiet: bool = False
 
-        folder: of the sweep; jobs: may grow up to total meanwhile; errors: by the folder of a job, may grow too; plan:
-        how many jobs run at a time; quiet: show nothing but failures.
-        """
-        self.plan = plan
-        self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
-        self._ended: dict[Path, dict[str, Any]] = {}  # records of finished and pruned jobs, in the order of their ends
-        self._failed_before = {job.folder.path: job.record() for job in jobs if job.status == "failed"}
+    def __post_init__(self) -> None:
+        """Read the records of the jobs."""
+        self._ended: dict[Path, None] = {}  # the folders of finished and pruned jobs, in the order of their ends
+        self._failed_before = {job.folder.path: job.record() for job in self.jobs if job.status == "failed"}
         self._left_before = self.counts(self.rows())["left"]
         self._left_in_log: int | None = None
         self._started_at = time.perf_counter()
@@ -129,16 +126,15 @@ class Progress:
             self.say()
 
     def rows(self) -> list[Row]:
-        """Return a row for each job. The record of a job that has ended is read once."""
+        """Return a row for each job."""
         places = places_in(self.folder)
         return [self._row(job, places.get(job.folder.path.name, NOWHERE)) for job in list(self.jobs)]
 
     def _row(self, job: Job, place: Place) -> Row:
-        path = job.folder.path
-        record = self._ended.get(path) or job.record()
+        path, record = job.folder.path, job.record()
         status = job.folder.status_of(record)
         if status in ENDED:
-            self._ended.setdefault(path, record)
+            self._ended.setdefault(path)
         if path in self.errors:
             status = "failed"
         elif status not in ORDER or record == self._failed_before.get(path):
@@ -180,9 +176,9 @@ class Progress:
 
     def show_results(self) -> None:
         """Print the table of the jobs, the best of each task, and the command that compares them."""
-        if self.quiet or not self.jobs:
-            return
         console, rows = Console(soft_wrap=True), self.rows()
+        if self.quiet or not rows:
+            return
         shown = rows if len(rows) <= MOST_ROWS else self.most_relevant_first(rows)[:MOST_ROWS]
         console.print(table_of(shown, console.width))
         if len(shown) < len(rows):

@@ -13,7 +13,7 @@ from firstlight.invocation import install_command
 from firstlight.runs.trials import OBJECTIVES, STUDY_FILE, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
-from firstlight.sweeps.launchers import check_launcher, is_one_by_one, jobs_at_a_time, plan_of
+from firstlight.sweeps.launchers import ONE_BY_ONE, check_launcher, has_launcher, jobs_at_a_time, plan_of
 from firstlight.sweeps.progress import Progress
 from firstlight.terminal_text import say
 
@@ -70,7 +70,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     plan = plan_of(config, n_trials * num_seeds)
     with (
         runner.alone(n_trials * num_seeds if has_left else 0),
-        Progress(runner.folder, every, n_trials * num_seeds, errors, plan=plan, quiet=config.quiet) as progress,
+        Progress(runner.folder, every, n_trials * num_seeds, errors, plan, config.quiet) as progress,
     ):
         for numbers in study.batches(n_trials, -(-trials_at_a_time(config) // first)):
             for number in [each for each in numbers if each not in jobs]:
@@ -105,7 +105,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
 def trials_at_a_time(config: DictConfig) -> int:
     """Return how many trials are chosen together: as many as run at the same time, 1 unless that is typed."""
     launcher = config.hydra.launcher
-    if is_one_by_one(config):
+    if has_launcher(config, ONE_BY_ONE):
         return 1
     if "n_jobs" in launcher:
         return jobs_at_a_time(config)

@@ -78,9 +78,8 @@ class Space:
     def job(self, subdir: str, values: Mapping[str, Any], *more: str) -> Job:
         """Return a job of some values, in a folder of the search. Raises UserError if it cannot run."""
         given = [f"{key}={value}" for key, value in values.items()]
-        shown = [
-            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items()
-        ]
+        rounded = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in values.items()}
+        shown = [f"{key}={value}" for key, value in rounded.items()]
         return self._composer.job([*self.fixed, *given, *more], shown, subdir)
 
     def show(self, n_trials: int) -> None:

@@ -15,10 +15,6 @@ from firstlight.lab.explore.interventions import read
 
 MOST_FRAMES, MOST_TOKENS, ANSWERS, SAMPLE_TOKENS = 24, 60, 5, 160
 LINES, COLUMNS = 10, 48  # of the sample
-CAPTION = (
-    "Attention of the last block on one text, the embedding in the two principal components of the last checkpoint, "
-    "and what the run writes or answers, at each checkpoint that was kept. Choose a step, or move with the arrow keys."
-)
 
 
 def film(subject: Subject) -> dict[int, Drawn]:

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from PIL import Image
 from firstlight.figures import style
 from firstlight.files.atomic import replacing, write_atomically
 from firstlight.kind.kind import Drawn
-from firstlight.lab import framed
+from firstlight.lab import framed, rendered
 from firstlight.lab.explore.catalog import Drawing
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
@@ -40,8 +39,8 @@ class Page:
     """Page with figures and captions, in a separate folder.
 
     is_sample: whether the data that is drawn is generated. is_trained_on_sample: whether that of the training was,
-    which the figures OF_TRAINING show. shown: the group and the HTML of each figure. left_out: the figures that cannot
-    be drawn, with the reasons.
+    which the figures OF_TRAINING show. shown: what the page has of each figure, by name. left_out: the figures that
+    cannot be drawn, with the reasons. film: the title and the image of each frame of the film, by step.
     """
 
     folder: Path
@@ -49,9 +48,9 @@ class Page:
     subtitle: str
     is_sample: bool
     is_trained_on_sample: bool = False
-    shown: dict[str, tuple[str, str]] = field(default_factory=dict)
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    film: str = ""  # the part of the page with the film
+    film: dict[int, dict[str, str]] = field(default_factory=dict)
     _printed: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -63,7 +62,7 @@ class Page:
 
     def add(self, drawing: Drawing, drawn: Drawn) -> None:
         """Save a figure as PNG and SVG, and add it to the page. The page has its title as text."""
-        title = escape(drawn.figure.get_suptitle() or drawing.name)
+        title = drawn.figure.get_suptitle() or drawing.name
         is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
         if is_sample:
             style.mark_sample(drawn.figure)
@@ -79,34 +78,19 @@ class Page:
             notes.append("boxes are characters that are not in the font")
         for note in notes:
             self._printed.setdefault(note, []).append(drawing.name)
-        badge = ' <span class="sample">Generated sample.</span>' if is_sample else ""
-        explained = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-        html = (
-            f'<figure id="{drawing.name}">\n<h3>{title}</h3>\n<a href="#{drawing.name}"><img class="figure" '
-            f'alt="{title}" src="data:image/svg+xml;base64,{base64.b64encode(image.getvalue()).decode()}"></a>\n'
-            f"<figcaption>{escape(drawing.caption)}{badge}{explained}</figcaption>\n</figure>"
-        )
-        self.shown[drawing.name] = GROUPS[drawing.module.rpartition(".")[2]], html
+        group, image_text = GROUPS[drawing.module.rpartition(".")[2]], encoded(image)
+        facts = {"group": group, "title": title, "image": image_text, "caption": drawing.caption}
+        self.shown[drawing.name] = facts | {"is_sample": is_sample, "notes": notes}
 
-    def add_film(self, frames: Mapping[int, Drawn], caption: str) -> Path:
+    def add_film(self, frames: Mapping[int, Drawn]) -> Path:
         """Save the film of a training as a GIF, add its frames to the page, and return the path of the GIF."""
         images: list[Any] = []
-        parts: list[str] = []
         for step, drawn in frames.items():
             if self.is_trained_on_sample:
                 style.mark_sample(drawn.figure)
             drawn.figure.savefig(image := BytesIO(), format="png")
-            checked = " checked" if len(parts) == len(frames) - 1 else ""
-            source = base64.b64encode(image.getvalue()).decode()
-            parts.append(
-                f'<input type="radio" name="film" id="step{step}"{checked}><label for="step{step}">{step:,}</label>'
-                f'<img class="figure" alt="{escape(drawn.figure.get_suptitle())}" src="data:image/png;base64,{source}">'
-            )
+            self.film[step] = {"title": drawn.figure.get_suptitle(), "image": encoded(image)}
             images.append(Image.open(image).convert("P", palette=Image.Palette.ADAPTIVE))
-        self.film = (
-            f'<h2>The film of the training</h2>\n<figure id="film">\n<fieldset class="film"><legend>Step</legend>'
-            f"{''.join(parts)}</fieldset>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
-        )
         path = self.folder / "film.gif"
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
@@ -118,21 +102,13 @@ class Page:
         """Write the page and return its path. Print each note once on standard error, with the names of its figures."""
         for note, drawn in self._printed.items():
             say(f"note: {', '.join(drawn)}: {note}", to=sys.stderr)
-        parts = [f"<p>{escape(self.subtitle)}</p>"]
-        if self.sample_note is not None:
-            parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')
-        links, figures = [], []
-        for group in dict.fromkeys(group for group, _ in self.shown.values()):
-            mine = {name: html for name, (its, html) in self.shown.items() if its == group}
-            names = {name: name.replace("_", " ").capitalize() for name in mine}
-            links += [f"<p>{group}</p>", *(f'<a href="#{name}">{shown}</a>' for name, shown in names.items())]
-            figures += [f'<h2>{group}</h2>\n<div class="figures">', *mine.values(), "</div>"]
-        links += ['<p>The film</p><a href="#film">Film</a>'] if self.film else []
-        parts += ['<div class="page">\n<nav aria-label="figures">', *links, f"</nav>\n<main>{self.film}", *figures]
-        if self.left_out:
-            left = (f"<li>{escape(name)}: {escape(FOLDERS.sub('…/', why))}</li>" for name, why in self.left_out.items())
-            parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(left)}</ul>")
-        parts.append("</main>\n</div>")
+        left_out = {name: FOLDERS.sub("…/", why) for name, why in self.left_out.items()}
+        body = rendered("explore/page.html", page=self, left_out=left_out)
         path = self.folder / NAME
-        write_atomically(path, framed(self.title, "\n".join(parts), ("explore/page.css",)))
+        write_atomically(path, framed(self.title, body, ("explore/page.css",)))
         return path
+
+
+def encoded(image: BytesIO) -> str:
+    """Return the bytes of an image in base 64, for the address of an element `img`."""
+    return base64.b64encode(image.getvalue()).decode()

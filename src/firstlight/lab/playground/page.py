@@ -7,8 +7,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from html import escape
-from string import Template
 from typing import Any
 
 import torch
@@ -19,15 +17,13 @@ from firstlight.kind.kind import Kind
 from firstlight.kind.panel import Panel
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
-from firstlight.lab import framed, packaged
+from firstlight.lab import framed, packaged, rendered
 from firstlight.networks import block, layers, pooling, positions
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.layers import num_parameters
 from firstlight.networks.parametrization import OutputMultiplier, width_multiplier
 
-PROMISE = '<p class="facts">Everything runs on this machine. Your texts are not sent anywhere.</p>'
-SAMPLE = "trained on a GENERATED SAMPLE, not on real data"
 NETWORK_SCRIPTS = ("tensors.js", "text.js", "network.js", "writing.js")  # in this order
 NORMS: dict[type, str] = {nn.LayerNorm: "layer", nn.RMSNorm: "rms", layers.NormOverWords: "over_words"}
 PARTS = {  # the modules that network.js computes
@@ -82,8 +78,8 @@ def packed(panel: Panel) -> dict[str, Any]:
 def _filled(panels: Sequence[Panel], end: str, policy: str, *, shows_folders: bool = True) -> str:
     """Return the page with elements at the end of its body. shows_folders: of the runs."""
     kinds = [kind for kind in KINDS.values() if any(panel.kind == kind.name for panel in panels)]
-    sections = "\n".join(_section(kind, panels, shows_folders=shows_folders) for kind in kinds)
-    body = f"{PROMISE}\n<main>\n{sections}\n</main>\n{end}"
+    sections = [_section(kind, panels) for kind in kinds]
+    body = f"{rendered('playground/page.html', sections=sections, shows_folders=shows_folders)}\n{end}"
     return framed("firstlight playground", body, ("playground/page.css", "playground/inspector.css"), policy)
 
 
@@ -98,29 +94,19 @@ def exported_script() -> str:
     return "\n".join([network_script(), *rest])
 
 
-def _section(kind: Kind, panels: Sequence[Panel], *, shows_folders: bool) -> str:
+def _section(kind: Kind, panels: Sequence[Panel]) -> dict[str, Any]:
+    """Return what the page has of the runs of a kind."""
     mine = [(number, panel) for number, panel in enumerate(panels) if panel.kind == kind.name]
     examples = list(dict.fromkeys(example for _, panel in mine for example in panel.examples()))
-    buttons = "".join(
-        f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
-        for text in examples
-    )
-    shown_examples = f'<p class="examples">{buttons}</p>' if buttons else ""
-    form = Template(packaged("panel.html", kind.package)).substitute(examples=shown_examples)
     settings = [set(panel.run.folder.read().get("overrides") or ()) for _, panel in mine]
     own = [sorted(each - set.intersection(*settings)) for each in settings]
-    shown = "\n".join(
-        _panel(number, panel, differs, shows_folder=shows_folders)
-        for (number, panel), differs in zip(mine, own, strict=True)
-    )
-    return (
-        f'<section data-kind="{kind.name}">\n<h2>{mine[0][1].title}</h2>\n{form}\n'
-        f'<div class="panels">\n{shown}\n</div>\n</section>'
-    )
+    shown = [_panel(number, panel, differs) for (number, panel), differs in zip(mine, own, strict=True)]
+    form, title = packaged("panel.html", kind.package), mine[0][1].title
+    return {"kind": kind, "title": title, "form": form, "examples": examples, "panels": shown}
 
 
-def _panel(number: int, panel: Panel, differs: Sequence[str], *, shows_folder: bool) -> str:
-    """Return the panel of a run: its task, model and languages, its size, its optimized metric and its context.
+def _panel(number: int, panel: Panel, differs: Sequence[str]) -> dict[str, Any]:
+    """Return what the page has of a run: its task, model and languages, size, optimized metric and context.
 
     differs: what was typed for this run and not for all runs of its kind. Values with a path are left out.
     """
@@ -135,15 +121,9 @@ def _panel(number: int, panel: Panel, differs: Sequence[str], *, shows_folder: b
     facts.append(f"context length {run.config['context_length']:,}")
     facts += [setting for setting in differs if not set("/\\") & set(setting)]
     title = f"{record.get('task')}{pair}, {record.get('model')}"
-    sample = f'<p class="sample">{SAMPLE}</p>' if run.data_source == "sample" else ""
-    folder = f'<p class="facts">{escape(str(run.folder.path))}</p>' if shows_folder else ""
-    inside = '<details class="inside"><summary>Look inside the network</summary><div></div></details>'
-    return (
-        f'<article class="panel" data-run="{number}"><header>'
-        f"<h3>{escape(title)}</h3>"
-        f'<p class="facts">{escape(" · ".join(facts))}</p>{folder}{sample}'
-        f'</header><div class="answer" aria-live="polite"></div>{"" if unsupported_part(panel) else inside}</article>'
-    )
+    can_be_computed, is_sample = unsupported_part(panel) is None, run.data_source == "sample"
+    facts_of_run = {"number": number, "title": title, "facts": facts, "folder": run.folder.path}
+    return facts_of_run | {"is_sample": is_sample, "can_be_computed": can_be_computed}
 
 
 # --- a network as data ---

@@ -185,22 +185,19 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
 
     falls: whether lower values of the metric are better. A comparison that cannot be tested is not counted as a test.
     """
-    tested = [each for each in comparisons if each.tests]
+    tested = [place for place, each in enumerate(comparisons) if each.tests]
     if not tested:
         return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
     from firstlight.lab.reports.significance import holm  # imports NumPy
 
-    corrected = holm([each.p for each in tested])
-    undecided = sum(p >= LEVEL for p in corrected)
-    order = sorted(range(len(tested)), key=lambda place: tested[place].p)
-    factors = {place: max(len(tested) - rank, undecided) for rank, place in enumerate(order)}
-    places = iter(range(len(tested)))
-    found = []
-    for each in comparisons:
-        place = next(places) if each.tests else None
-        p, factor = (1.0, undecided or 1) if place is None else (corrected[place], factors[place])
-        found.append(_verdict(each, p, factor, falls=falls))
-    return found
+    tested.sort(key=lambda place: comparisons[place].p)
+    corrected = dict(zip(tested, holm([comparisons[place].p for place in tested]), strict=True))
+    undecided = sum(p >= LEVEL for p in corrected.values())
+    factors = {place: max(len(tested) - rank, undecided) for rank, place in enumerate(tested)}
+    return [
+        _verdict(each, corrected.get(place, 1.0), factors.get(place, undecided or 1), falls=falls)
+        for place, each in enumerate(comparisons)
+    ]
 
 
 def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
