@@ -16,16 +16,20 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @dataclass
 class Opened:
-    """A page in the browser. requests: all requested addresses; errors: errors that its scripts raised or logged."""
+    """A page in the browser. requests: all requested addresses; errors: errors that its scripts raised or logged.
+
+    inside: how the addresses of files, of parts of the page, and of the server of the page begin.
+    """
 
     page: Any
+    inside: tuple[str, ...]
     requests: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     @property
     def foreign(self) -> list[str]:
-        """Return the requests to other machines, which are neither files nor parts of the page."""
-        return [address for address in self.requests if not address.startswith(("file:", "data:", "blob:"))]
+        """Return the requests to other machines."""
+        return [address for address in self.requests if not address.startswith(self.inside)]
 
 
 @contextmanager
@@ -51,9 +55,9 @@ def open_address(browser: Any, address: str, width: int = 1200, **context: Any) 
 
     context: options of Playwright's `new_page`, such as `color_scheme="dark"` and `reduced_motion="reduce"`.
     """
-    opened = Opened(browser.new_page(viewport={"width": width, "height": 900}, **context))
     own = re.match(r"https?://[^/]*", address)
     inside = tuple(filter(None, ("file:", "data:", "blob:", own and own[0] + "/")))
+    opened = Opened(browser.new_page(viewport={"width": width, "height": 900}, **context), inside)
     opened.page.route(lambda url: not url.startswith(inside), lambda route: route.abort())
     opened.page.on("request", lambda request: opened.requests.append(request.url))
     opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))

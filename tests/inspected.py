@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from browser import barriers, tab_through
+
 WAIT = 30_000  # milliseconds, on a busy machine
 
 
@@ -35,6 +37,15 @@ def set_range(place: Any, name: str, value: float) -> None:
     place.locator(f"[name={name}]").evaluate(
         "(field, value) => { field.value = value; field.dispatchEvent(new Event('input', {bubbles: true})); }", value
     )
+
+
+def check_look(place: Any, width: int) -> None:
+    """Check that the page fits its window, has no barrier, and is used by keyboard alone."""
+    assert place.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert barriers(place.page) == []
+    place.page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    place.page.locator("h1").click()
+    assert tab_through(place.page) == []
 
 
 def percent(text: str) -> float:

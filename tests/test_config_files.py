@@ -85,11 +85,6 @@ def test_other_commands_know_config_dir_too(own: Scripts) -> None:
     assert own.run("baseline", "--task", "mine", "--config-dir", "there").returncode == 0
 
 
-def test_a_folder_that_does_not_exist_is_one_line(scripts: Scripts) -> None:
-    error = scripts.refuse("train", "--config-dir", "nowhere", "task=stars")
-    assert error == "error: --config-dir nowhere: the folder does not exist; name the folder of your settings\n"
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

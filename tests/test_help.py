@@ -12,7 +12,7 @@ from firstlight import config_files, spelling
 from firstlight.commands.train import parsed
 from firstlight.config.help import GROUPS, INTERNAL, help_text
 from firstlight.config.keys import SECTIONS, keys_of
-from firstlight.config.messages import ALSO_CALLED, explain, known_keys, nearest_choices, nearest_keys
+from firstlight.config.messages import ALSO_CALLED, explain
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from key_reference import all_keys
@@ -85,57 +85,8 @@ def test_help_describes_the_users_own_class(tmp_path: Path) -> None:
     assert text == "  callbacks.count\n      Counts the batches.\n  callbacks.count.every=3\n      Steps."
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"),
-    [
-        ("lr", ["optimizer.lr"]),
-        ("num_epochs", ["epochs"]),
-        ("ckpt_path", ["resume", "init_from"]),
-        ("lr_scheduler", ["schedule"]),
-        ("batch_size", ["data.batch_size"]),
-        ("trainer.lr", ["optimizer.lr"]),
-        ("data.batch_sise", ["data.batch_size", "data.evaluation_batch_size"]),
-        ("patience", ["callbacks.early_stopping.patience"]),
-        ("xyzzy", []),
-    ],
-)
-def test_a_wrong_key_leads_to_the_keys_that_are_meant(word: str, meant: list[str]) -> None:
-    assert nearest_keys(word, known_keys()) == meant
-
-
 def test_names_of_other_programs_lead_to_keys_that_exist() -> None:
     assert not {key for meant in ALSO_CALLED.values() for key in meant} - {*config_files.groups(), *all_keys()}
-
-
-@pytest.mark.parametrize(
-    ("group", "choice", "meant"),
-    [
-        ("task", "sentimnt", ["task=sentiment"]),
-        ("experiment", "stars", ["experiment=best/stars", "experiment=post/stars"]),
-        ("experiment", "names_laddr", ["experiment=post/names_ladder"]),
-        ("task", "small", ["model=small"]),
-    ],
-)
-def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: str, meant: list[str]) -> None:
-    assert nearest_choices(group, choice, config_files.choices(group)) == meant
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write epochs=3"),
-        (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
-        (["-m", "folds=1"], "folds=1: must be a whole number of at least 2; write folds=5"),
-        (["-m", "folds=few"], "folds=few: must be a whole number of at least 2; write folds=5"),
-        (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
-        (["--cfg", "jobs"], "argument --cfg/-c: invalid choice: 'jobs'"),
-        (["--experimental-rerun", "x.pickle"], "--experimental-rerun x.pickle: a pickle is not read"),
-    ],
-)
-def test_arguments_that_hydra_cannot_read_are_answered_with_what_to_write(typed: list[str], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        parsed(typed)
-    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ STRATEGY = st.tuples(st.floats(0, 1), st.integers(0, 10**6), st.text(max_size=3)
 
 def drawn() -> list[tuple[float, int, str]]:
     found: list[tuple[float, int, str]] = []
-    Trials("a kind").examples(STRATEGY, found.append, 60, "something")
+    Trials("a kind").examples(STRATEGY, found.append, 20, "something")
     return found
 
 

@@ -35,21 +35,6 @@ def story(on_ray: Sweep, quiet: Path) -> Sweep:
     return on_ray
 
 
-def test_four_jobs_have_the_results_of_a_sweep_on_one_machine(story: Sweep) -> None:
-    assert "4 finished, 0 failed" in story.end(story.start("seed=1,2,3,4"))
-    story.assert_as_quiet(1, 2, 3, 4)
-
-
-def test_jobs_of_a_lost_node_go_on_elsewhere(story: Sweep, ray: RayCluster) -> None:
-    parent = story.start("seed=1,2")
-    story.wait_for_training(1)
-    story.wait_for_training(2)
-    ray.kill_node("second")
-    assert "2 finished, 0 failed" in story.end(parent)
-    story.assert_as_quiet(1, 2)
-    ray.start_second()
-
-
 def test_twelve_jobs_with_a_killed_parent_and_a_lost_node(story: Sweep, ray: RayCluster) -> None:
     seeds = "seed=" + ",".join(map(str, range(1, 13)))
     first = story.start(seeds)

@@ -235,7 +235,3 @@ def test_without_the_extra_the_remedy_is_named(scripts: Scripts, monkeypatch) ->
     extra = re.escape("pip install -c constraints.txt -e '.[dashboard]'")
     refused(scripts.run("dashboard"), 2, f"the dashboard requires wandb-workspaces: {extra}")
     assert not (scripts.folder / "logs").exists()
-
-
-def test_a_folder_as_output_is_one_line(scripts: Scripts) -> None:
-    refused(scripts.run("dashboard", "--output", "."), 2, r"--output \. is a folder; name a file")

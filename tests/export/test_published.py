@@ -171,13 +171,13 @@ def test_an_unsuitable_folder_is_refused_in_one_line(tmp_path: Path) -> None:
 # --- a training ---
 
 
-def test_a_training_starts_from_a_folder_and_its_tokenizer(scripts: Scripts, tmp_path: Path) -> None:
+def test_a_training_starts_from_a_folder_and_its_tokenizer(scripts: Scripts, tmp_path, reviews_folder) -> None:
     save(tmp_path / "bert", "bert of two classes")
     sizes = ["model.dim=12", "model.num_heads=3", "model.num_layers=2", "model.feed_forward_dim=20"]
     norms = ["model.norm=post", "model.norm_eps=1e-12", "model.final_norm=false", "model.embedding_norm=true"]
     others = ["model.positions=learned", "model.attention_bias=true", "model.convolution=null", "model.activation=gelu"]
-    start = ["task=sentiment", "data.source=sample", f"init_from={tmp_path / 'bert'}", "model=tiny", *sizes, *norms]
-    start += ["trainer.max_steps=2", "context_length=32", "model.norm_kind=layer"]
+    start = ["task=sentiment", f"data.path={reviews_folder}", f"init_from={tmp_path / 'bert'}", "model=tiny"]
+    start += [*sizes, *norms, "trainer.max_steps=2", "context_length=32", "model.norm_kind=layer"]
     refused = scripts.run("train", *start)
     assert refused.returncode == 2
     (line,) = [each for each in refused.stderr.splitlines() if each.startswith("error: ")]

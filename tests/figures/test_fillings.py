@@ -19,9 +19,3 @@ def test_each_mask_has_its_words_and_what_is_left() -> None:
         assert axes.yaxis_inverted()  # the most likely word is on top
     assert [axes.get_title() for axes in figure.axes] == ["[MASK] 1 of 2", "[MASK] 2 of 2"]
     assert figure.get_suptitle() == "Predictions for “It [MASK] after one [MASK]”"
-
-
-def test_a_single_mask_needs_no_number() -> None:
-    figure = plot_fillings("It [MASK]", [["broke"]], np.array([[0.5]]))
-    check_readable(figure)
-    assert figure.axes[0].get_title() == ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browser import a_browser
+from browser import Opened, a_browser, open_address
 from firstlight.commands.playground import listen, load_all, server_of
 from firstlight.lab.playground.page import network_script
 from logged_runs import SHORT
@@ -16,12 +16,32 @@ from tests_support import Scripts
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
-    """Yield an empty page with the scripts that compute networks."""
-    with a_browser() as browser:
-        opened = browser.new_page()
-        opened.add_script_tag(content=network_script())
-        yield opened
+def browser() -> Iterator[Any]:
+    with a_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def opens(browser: Any) -> Iterator[Callable[..., Opened]]:
+    """Yield a function that opens an address. The scripts must log no error, and request nothing from elsewhere."""
+    opened: list[Opened] = []
+
+    def at(address: str, width: int = 1280, **context: Any) -> Opened:
+        opened.append(open_address(browser, address, width, **context))
+        return opened[-1]
+
+    yield at
+    for each in opened:
+        assert (each.errors, each.foreign) == ([], [])
+        each.page.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any) -> Any:
+    """Return an empty page with the scripts that compute networks."""
+    opened = browser.new_page()
+    opened.add_script_tag(content=network_script())
+    return opened
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from browser import Opened, a_browser, barriers, focus_on, open_address, tab_through
+from browser import Opened, barriers, focus_on, tab_through
 from run_folders import fill
 from tests_support import Scripts
 
@@ -22,12 +22,6 @@ class Shown(NamedTuple):
 
     address: str
     ready: str
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with a_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +60,16 @@ def playground(
 
 
 @pytest.fixture
-def shown(request: pytest.FixtureRequest, browser: Any) -> Iterator[Callable[..., Opened]]:
-    """Yield a function that opens a page, and waits until it is complete. Its scripts must log no error."""
-    opened: list[Opened] = []
+def shown(request: pytest.FixtureRequest, opens: Callable[..., Opened]) -> Callable[..., Any]:
+    """Return a function that opens a page, and waits until it is complete."""
 
-    def show(name: str, width: int, **context: Any) -> Opened:
-        page: Shown = request.getfixturevalue(name)
-        opened.append(open_address(browser, page.address, width, **context))
-        opened[-1].page.wait_for_selector(page.ready, timeout=WAIT)
-        return opened[-1]
+    def show(name: str, width: int, **context: Any) -> Any:
+        found: Shown = request.getfixturevalue(name)
+        page = opens(found.address, width, **context).page
+        page.wait_for_selector(found.ready, timeout=WAIT)
+        return page
 
-    yield show
-    for each in opened:
-        each.page.close()
-        assert each.errors == []
+    return show
 
 
 PAGES = ("report", "comparison", "figures", "playground")
@@ -89,26 +79,27 @@ PAGES = ("report", "comparison", "figures", "playground")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_fits_its_window_in_the_chosen_colors_and_has_no_barrier(
-    name: str, width: int, scheme: str, shown: Callable[..., Opened]
+    name: str, width: int, scheme: str, shown: Callable[..., Any]
 ) -> None:
-    opened = shown(name, width, color_scheme=scheme)
-    own = [address for address in opened.foreign if not address.startswith("http://127.0.0.1:")]
-    assert own == []
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
-    channels = opened.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    page = shown(name, width, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    channels = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
     assert (min(channels[:3]) > 200) == (scheme == "light")
-    assert barriers(opened.page) == []
+    inks = page.evaluate("[...document.querySelectorAll('.js-plotly-plot')].map(each => each.layout.font.color)")
+    ink = "rgb(34, 34, 34)" if scheme == "light" else "rgb(230, 230, 230)"
+    assert {*inks} == ({ink} if name in ("report", "comparison") else set())
+    assert barriers(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_tab_reaches_every_control_and_shows_where_it_is(name: str, width: int, shown: Callable[..., Opened]) -> None:
-    assert tab_through(shown(name, width).page) == []
+def test_tab_reaches_every_control_and_shows_where_it_is(name: str, width: int, shown: Callable[..., Any]) -> None:
+    assert tab_through(shown(name, width)) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_nothing_moves_for_those_who_want_less_motion(name: str, shown: Callable[..., Opened]) -> None:
-    page = shown(name, 1280, reduced_motion="reduce").page
+def test_nothing_moves_for_those_who_want_less_motion(name: str, shown: Callable[..., Any]) -> None:
+    page = shown(name, 1280, reduced_motion="reduce")
     moving = """[...document.querySelectorAll("*")].filter(each => {
         const style = getComputedStyle(each);
         return style.scrollBehavior === "smooth" || [style.transitionDuration, style.animationDuration].some(
@@ -117,8 +108,8 @@ def test_nothing_moves_for_those_who_want_less_motion(name: str, shown: Callable
     assert page.evaluate(moving) == []
 
 
-def test_a_click_enlarges_a_figure_within_its_place(shown: Callable[..., Opened]) -> None:
-    page = shown("figures", 400).page
+def test_a_click_enlarges_a_figure_within_its_place(shown: Callable[..., Any]) -> None:
+    page = shown("figures", 400)
     picture = page.locator("figure img").first
     assert picture.bounding_box()["width"] < 400
     picture.click()
@@ -131,8 +122,8 @@ def press(page: Any, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_a_report_is_read_by_keyboard(shown: Callable[..., Opened]) -> None:
-    page = shown("report", 1280).page
+def test_a_report_is_read_by_keyboard(shown: Callable[..., Any]) -> None:
+    page = shown("report", 1280)
     focus_on(page, "#tabs button:nth-child(2)")
     press(page, "Enter")
     assert page.locator("#texts pre").count() == 1
@@ -146,8 +137,8 @@ def test_a_report_is_read_by_keyboard(shown: Callable[..., Opened]) -> None:
     assert "true so-so, predicted so-so" in page.locator("#cell h3").inner_text()
 
 
-def test_the_playground_is_used_by_keyboard(shown: Callable[..., Opened]) -> None:
-    page = shown("playground", 400).page
+def test_the_playground_is_used_by_keyboard(shown: Callable[..., Any]) -> None:
+    page = shown("playground", 400)
     focus_on(page, "[data-kind=classifier] textarea")
     press(page, "Control+A")
     page.keyboard.type("not a good book")

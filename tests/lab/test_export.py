@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from browser import Opened, a_browser
+from browser import Opened, open_file
 from firstlight.classifier.panel import ClassifierPanel
 from firstlight.decoding.generate import Sampling
 from firstlight.errors import UserError
@@ -57,23 +57,17 @@ def runs(played: Callable[[str], Path], trained: Callable[[str], Path]) -> list[
 
 
 @pytest.fixture(scope="module")
-def opened(runs: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+def opened(runs: list[Any], browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """Yield the exported page of a run of each kind, opened with the network off."""
     folder = tmp_path_factory.mktemp("exported")
     names = [str(run.path) for run in runs]
     done = Scripts(folder).run("playground", *names, "--export", "page.html")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("page.html (")
-    with a_browser() as browser:
-        context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
-        page = Opened(context.new_page())
-        page.page.on("request", lambda request: page.requests.append(request.url))
-        page.page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
-        page.page.goto((folder / "page.html").as_uri())
-        yield page
-        assert page.errors == []
-        assert len(page.requests) == 1, "nothing but the file is requested"
+    found = open_file(browser, folder / "page.html", offline=True)
+    yield found
+    assert found.errors == []
+    assert len(found.requests) == 1, "nothing but the file is requested"
 
 
 def test_a_person_uses_every_kind_of_run(opened: Opened) -> None:
@@ -111,16 +105,15 @@ def test_reviews_have_the_probabilities_of_the_run(opened: Opened, runs: list[An
     assert notes == [runs[0].read(runs[0].words(text)).notes for text in REVIEWS]
 
 
-def test_a_generator_writes_what_the_run_writes(opened: Opened, played: Callable[[str], Path]) -> None:
+def test_a_generator_writes_what_the_run_writes(opens: Callable[..., Opened], played: Callable[[str], Path]) -> None:
     run: Any = load(played("shakespeare"))
-    page = opened.page.context.new_page()
+    page = opens("about:blank").page
     page.set_content(exported_page([panel_of(run)]))
     prompt, tokens = some_text(3000)[:40], 3 * run.network.context_length  # the context is filled several times
     greedily = "([text, length]) => [...networkOf(0).generate(text, { length, temperature: 0 })]"
     write = f"{greedily}.map(({{ text }}) => text).join('')"
     found = page.evaluate(write, [prompt, tokens])
     assert clean(prompt) + found == run.generate(prompt, tokens=tokens, greedy=True)
-    page.close()
 
 
 def test_a_generator_that_is_not_causal_writes_without_a_cache(page_with: Callable[..., Any]) -> None:
@@ -256,17 +249,16 @@ def test_our_script_is_small() -> None:
     assert len(exported_script().encode()) < MOST_BYTES
 
 
-def test_texts_of_a_run_are_text_in_the_page(opened: Opened, runs: list[Any]) -> None:
+def test_texts_of_a_run_are_text_in_the_page(opens: Callable[..., Opened], runs: list[Any]) -> None:
     hostile = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 1'>"
     run = copy.copy(runs[0])
     run.class_names = [hostile, *run.class_names[1:]]
-    page = opened.page.context.new_page()
+    page = opens("about:blank").page
     page.set_content(exported_page([ClassifierPanel(run)]))
     page.wait_for_selector(".bar", timeout=WAIT)
     assert page.locator(".bar .name").first.inner_text() == hostile
     assert page.locator("main img").count() == 0
     assert page.evaluate("window.ran === undefined")
-    page.close()
 
 
 def of_own_attention() -> Classifier:
@@ -295,27 +287,3 @@ def test_target_encoding_is_refused(runs: list[Any]) -> None:
     run.target_encoding = object()
     with pytest.raises(UserError, match="--export does not support data"):
         exported(ClassifierPanel(run))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["page.htm"], "page.htm: the ending '.htm' is not supported; use .html"),
-        (["missing/page.html"], "missing/page.html: the folder missing does not exist; create it, or name another"),
-        (["page.html", "--port", "80"], "--port 80 does not apply to --export, which starts no server; leave it out"),
-    ],
-)
-def test_an_option_that_does_not_fit_is_one_line(
-    scripts: Scripts, trained: Callable[[str], Path], arguments: list[str], message: str
-) -> None:
-    done = scripts.run("playground", str(trained("stars")), "--export", *arguments)
-    assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
-
-
-def test_a_run_that_is_refused_is_one_line(scripts: Scripts) -> None:
-    short = ("data.source=sample", "model=tiny", "trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false")
-    scripts.train("task=names", "model._target_=firstlight.generator.lstm.LSTM", *short)
-    done = scripts.run("playground", "latest", "--export", "page.html")
-    assert done.returncode == 2
-    assert re.fullmatch(r"error: \S+: --export does not support LSTM; .*\n", done.stderr.splitlines(keepends=True)[-1])
-    assert not (scripts.folder / "page.html").exists()

@@ -1,17 +1,17 @@
 """Tests of the look inside a network in an exported page, in a real browser, and of the numbers that it shows."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from browser import Opened, a_browser, barriers, open_file, tab_through
+from browser import Opened
 from firstlight.kind.load import load
 from firstlight.lab.playground.page import exported_page, panel_of
-from inspected import WAIT, explained, look_inside, set_range, shares, write
+from inspected import WAIT, check_look, explained, look_inside, set_range, shares, write
 
 TEXT = "this is not a great book"
 Open = Callable[..., Any]
@@ -29,25 +29,10 @@ def page_file(runs: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Path
     return file
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with a_browser() as found:
-        yield found
-
-
 @pytest.fixture
-def inside(browser: Any, page_file: Path) -> Iterator[Open]:
-    """Yield a function that opens the page and looks inside a run. The scripts must log no error."""
-    opened: list[Opened] = []
-
-    def look(run: int, text: str, width: int = 1280, **context: Any) -> Any:
-        opened.append(open_file(browser, page_file, width, **context))
-        return look_inside(opened[-1].page, run, text)
-
-    yield look
-    for each in opened:
-        assert (each.errors, each.foreign) == ([], [])
-        each.page.close()
+def inside(opens: Callable[..., Opened], page_file: Path) -> Open:
+    """Return a function that opens the page and looks inside a run."""
+    return lambda run, text, **context: look_inside(opens(page_file.as_uri(), **context).page, run, text)
 
 
 def torchs(run: Any, text: str) -> dict[str, float]:
@@ -120,22 +105,19 @@ def test_before_the_first_block_only_the_token_that_differs_and_its_neighbors_ca
     assert "6 and 1 tokens" in place.locator("#step-0-patch > .body > .says").inner_text()
 
 
-def test_the_link_has_the_whole_state(inside: Open, browser: Any) -> None:
+def test_the_link_has_the_whole_state(inside: Open, opens: Callable[..., Opened]) -> None:
     place = inside(0, TEXT)
     place.locator(".grid input").nth(1).uncheck()
     write(place, "other", "a bad book")
     set_range(place, "temperature", 2)
     place.locator("[data-token='3']").hover()
     address, state = place.page.url, (shares(place), shares(place, 1), shares(place, 2))
-    again = browser.new_page()
-    again.goto(address)
-    there = again.locator("[data-run='0'] .inspector")
+    there = opens(address).page.locator("[data-run='0'] .inspector")
     there.locator(".chips .word.here").wait_for(timeout=WAIT)
     assert there.locator("[name=text]").input_value() == TEXT
     assert there.locator(".chips .word.here").get_attribute("data-token") == "3"
     assert [box.is_checked() for box in there.locator(".grid input").all()][:2] == [True, False]
     assert (shares(there), shares(there, 1), shares(there, 2)) == state
-    again.close()
 
 
 def test_the_text_at_the_top_and_that_of_the_look_inside_are_one(inside: Open) -> None:
@@ -195,9 +177,4 @@ def test_a_token_is_marked_in_every_panel_and_a_head_is_switched_off_by_keyboard
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_its_window_and_has_no_barrier(inside: Open, run: int, width: int, scheme: str) -> None:
-    place = inside(run, "great, but not for me", width, color_scheme=scheme)
-    assert place.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert barriers(place.page) == []
-    place.page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-    place.page.locator("h1").click()
-    assert tab_through(place.page) == []
+    check_look(inside(run, "great, but not for me", width=width, color_scheme=scheme), width)

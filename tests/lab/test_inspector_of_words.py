@@ -15,12 +15,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from browser import Opened, a_browser, barriers, open_address, tab_through
+from browser import Opened
 from firstlight.kind.load import load
 from firstlight.lab.playground.page import exported_page, panel_of
 from firstlight.networks import run_with_cache, run_with_hooks
 from firstlight.text.sentence_tokenizers import BEGIN_ID
-from inspected import WAIT, cells, explained, look_inside, numbers, percent, says, shares, write
+from inspected import WAIT, cells, check_look, explained, look_inside, numbers, percent, says, shares, write
 from tests_support import sample_rows
 
 pytestmark = pytest.mark.browser
@@ -116,31 +116,10 @@ def address(
             yield found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with a_browser() as found:
-        yield found
-
-
 @pytest.fixture
-def show(browser: Any, address: str) -> Iterator[Callable[..., Opened]]:
-    """Yield a function that opens the page, or an address. The scripts must log no error and request nothing else."""
-    opened: list[Opened] = []
-
-    def at(link: str = address, width: int = 1280, **context: Any) -> Opened:
-        opened.append(open_address(browser, link, width, **context))
-        return opened[-1]
-
-    yield at
-    for each in opened:
-        assert (each.errors, [url for url in each.foreign if not url.startswith(address)]) == ([], [])
-        each.page.close()
-
-
-@pytest.fixture
-def inside(show: Callable[..., Opened], looked: list[Looked]) -> Callable[..., Any]:
+def inside(opens: Callable[..., Opened], address: str, looked: list[Looked]) -> Callable[..., Any]:
     """Return a function that looks inside a run."""
-    return lambda run, **context: look_inside(show(**context).page, run, looked[run].texts[0])
+    return lambda run, **context: look_inside(opens(address, **context).page, run, looked[run].texts[0])
 
 
 def choose(place: Any, side: str, token: int) -> None:
@@ -282,7 +261,7 @@ def test_a_vector_of_the_second_text_brings_what_it_brings_in_the_run(
 @both
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
 def test_the_link_has_the_whole_state(
-    run: int, inside: Callable[..., Any], show: Callable[..., Opened], looked: list[Looked]
+    run: int, inside: Callable[..., Any], opens: Callable[..., Opened], looked: list[Looked]
 ) -> None:
     place, case = inside(run), looked[run]
     title = list(case.layers)[-1]
@@ -292,7 +271,7 @@ def test_the_link_has_the_whole_state(
     place.locator("[name=head]").select_option("1")
     choose(place, "target" if run == TRANSLATOR else "source", 2)
     state = [shares(place, column) for column in range(3)] + [says(place, "scores")]
-    there = show(place.page.url).page.locator(f"[data-run='{run}'] .inspector")
+    there = opens(place.page.url).page.locator(f"[data-run='{run}'] .inspector")
     there.locator(".chips button.here").last.wait_for(timeout=WAIT)
     assert [shares(there, column) for column in range(3)] + [says(there, "scores")] == state
     assert there.locator("[name=layer] option:checked").inner_text() == title
@@ -308,8 +287,8 @@ def test_pointing_at_a_key_marks_a_token_of_the_source(inside: Callable[..., Any
         assert place.locator(f".chips [data-side={side}].here").get_attribute("data-token") == "1"
 
 
-def test_a_text_without_a_mask_is_refused_and_nothing_fails(show: Callable[..., Opened]) -> None:
-    page = show().page
+def test_a_text_without_a_mask_is_refused_and_nothing_fails(opens: Callable[..., Opened], address: str) -> None:
+    page = opens(address).page
     page.locator("[data-kind=masked] textarea").fill("no word is missing")
     page.locator(f"[data-run='{MASKED}'] summary").press("Enter")
     place = page.locator(f"[data-run='{MASKED}'] .inspector")
@@ -328,9 +307,4 @@ def test_a_text_without_a_mask_is_refused_and_nothing_fails(show: Callable[..., 
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_its_window_and_has_no_barrier(inside: Callable[..., Any], run: int, width: int, scheme: str) -> None:
-    place = inside(run, width=width, color_scheme=scheme)
-    assert place.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert barriers(place.page) == []
-    place.page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-    place.page.locator("h1").click()
-    assert tab_through(place.page) == []
+    check_look(inside(run, width=width, color_scheme=scheme), width)

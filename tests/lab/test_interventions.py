@@ -58,9 +58,9 @@ def test_the_figures_of_every_kind_are_drawn(task: str, trained: Trained, names:
 
 
 @pytest.mark.parametrize("task", ["similarity", "choices"])
-def test_the_figures_of_a_split_of_pairs_and_of_answers_are_drawn(task: str, scripts: Scripts) -> None:
-    options = ("data.source=sample", "model=tiny", "trainer.max_steps=1", "trainer.accelerator=cpu")
-    subject = subject_of(scripts.train(f"task={task}", *options))
+def test_the_figures_of_a_split_of_pairs_and_of_answers_are_drawn(task: str, scripts: Scripts, small_sample) -> None:
+    options = ("data.source=sample", "model=tiny", "trainer.max_steps=1", "trainer.accelerator=cpu", "test=false")
+    subject = subject_of(scripts.train(f"task={task}", *options, small_sample))
     run, (inputs, losses) = subject.run, subject.run.texts_with_losses(subject.data)
     changes = mean_ablation(run.network, *inputs, losses=losses)
     assert {len(change) for change in changes.values()} == {len(inputs[0])}

@@ -1,14 +1,14 @@
 """The steps of the lessons that look inside a network, followed by keyboard alone, on small runs, without a network."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browser import a_browser, focus_on, open_file
+from browser import Opened, focus_on
 from firstlight.kind.load import load
 from firstlight.lab.playground.page import exported_page, panel_of
 from inspected import WAIT, explained, percent, says, shares
@@ -162,17 +162,11 @@ LESSONS: dict[str, tuple[Callable[[Keys], None], list[str]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with a_browser() as found:
-        yield found
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_is_followed_by_keyboard_alone(
     lesson: str,
-    browser: Any,
+    opens: Callable[..., Opened],
     trained: Callable[[str], Path],
     played: Callable[[str], Path],
     translation: Path,
@@ -183,9 +177,6 @@ def test_a_lesson_is_followed_by_keyboard_alone(
     runs = [folder_of.get(task, trained)(task) for task in tasks]
     file = tmp_path / "page.html"
     file.write_text(exported_page([panel_of(load(str(run))) for run in runs]), encoding="utf-8")
-    opened = open_file(browser, file, 1280)
-    opened.page.context.set_offline(True)
+    page = opens(file.as_uri(), offline=True).page
     for number in range(len(runs)):
-        follow(Keys(opened.page, number, (ROOT / f"docs/lessons/{lesson}.md").read_text(encoding="utf-8")))
-    assert (opened.errors, opened.foreign) == ([], [])
-    opened.page.close()
+        follow(Keys(page, number, (ROOT / f"docs/lessons/{lesson}.md").read_text(encoding="utf-8")))

@@ -558,7 +558,6 @@ def refused(done: Done, message: str) -> None:
 
 def test_a_port_that_was_asked_for_must_be_free_and_otherwise_the_next_free_one_is_used(scripts, trained, monkeypatch):
     run = str(trained("sentiment"))
-    refused(scripts.run("playground", run, "--port", "65536"), "--port 65536 must be between 0 and 65535")
     with playground.listen(0) as other:
         port = other.getsockname()[1]
         done = scripts.run("playground", run, "--port", str(port))

@@ -1,7 +1,6 @@
 """Jobs at the same time on one machine: each has its own GPU, or the sweep reports before its start why not."""
 
 import os
-import re
 import time
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from firstlight.sweeps import launchers, remote
 from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time, jobs_of_a_task
 from firstlight.sweeps.slurm import script
 from hydra_plugins.firstlight_launchers import SlurmJobsConfig
-from tests_support import Scripts
 
 
 def test_workers_share_the_gpus_evenly_and_keep_theirs(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,22 +105,6 @@ def test_a_process_of_a_shared_task_is_no_rank_and_has_one_gpu(monkeypatch: pyte
         assert stand_alone() == 3
         assert not slurm.keys() & os.environ.keys() - {"CUDA_VISIBLE_DEVICES"}
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-7"
-
-
-def test_another_version_of_a_worker_is_named_before_anything_else() -> None:
-    described = {"environment": "firstlight 0.1.0 on Python 3.9"}
-    assert re.fullmatch(
-        r"firstlight 0\.1\.0 on Python 3\.9 started the sweep, and \S+ has firstlight \S+ on Python 3\.\d+; "
-        "install the same versions on all machines",
-        remote.refusal(described) or "",
-    )
-
-
-def test_it_is_said_before_the_first_job(machine: None, scripts: Scripts, tiny_training: list[str]) -> None:
-    at_once = ["trainer.accelerator=cpu", "hydra/launcher=joblib", "hydra.launcher.jobs_per_gpu=3"]
-    error = scripts.refuse("train", "-m", *tiny_training, *at_once, "hparams_search=optuna")
-    assert error.startswith("error: hydra.launcher.jobs_per_gpu=3 must be at least 1")
-    assert not (scripts.folder / "logs" / "sweeps").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import shutil
 import signal
 from importlib.util import find_spec
@@ -14,16 +13,14 @@ import numpy as np
 import optuna
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages.journal._storage import JournalOperation
 
-from firstlight.config.checks import check_objectives
 from firstlight.errors import UserError
 from firstlight.lab.reports import importance
 from firstlight.lab.reports.importance import importances
 from firstlight.runs.predictions import read_predictions
-from firstlight.runs.trials import objectives_of, readable, storage_of
+from firstlight.runs.trials import readable, storage_of
 from firstlight.sweeps import search
 from firstlight.sweeps.study import Study, distribution
 from tests_support import Done, Scripts, records, wait_until
@@ -434,21 +431,3 @@ def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training:
 
     again = scripts.refuse("train", *quick, several[0], "hydra.sweeper.n_trials=3")
     assert "study.journal is a search with hydra.sweeper.direction=[maximize,minimize], and this" in again
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
-        (["objectives=[val/loss,size]"], "objectives=size is not measured in validation, by which runs are compared"),
-        (["objectives=[val/loss,flops]", "direction=[minimize]"], "must be minimize or maximize for each of 2 "),
-        (["objectives=[val/loss,flops]", "direction=[min,min]"], "direction=[min,min] must be minimize or maximize"),
-        (["direction=minimize"], "requires hydra.sweeper.objectives; for one metric, set optimized_mode=min"),
-    ],
-)
-def test_objectives_that_cannot_be_searched_are_one_line(typed: list[str], message: str) -> None:
-    node = OmegaConf.create(dict.fromkeys(("objectives", "direction")))
-    node.merge_with_dotlist(typed)
-    config = SimpleNamespace(callbacks={}, module={"_target_": "mine.Module"})
-    with pytest.raises(UserError, match=re.escape(message)):
-        check_objectives(config, objectives_of(node))

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from firstlight.data import sources
 from firstlight.runs.folder import RunFolder, read_history
 from firstlight.sweeps import progress
 from firstlight.sweeps.grid import Runner
-from firstlight.sweeps.jobs import Composer, Job, folder_name
+from firstlight.sweeps.jobs import Job, folder_name
 from firstlight.sweeps.progress import Progress, Row, best_of
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens
@@ -89,31 +89,9 @@ def test_the_same_command_again_runs_nothing_again(two_tasks: tuple[Done, Script
     assert {record["status"] for record in first.values()} == {"finished"}
     assert not any(name.startswith("test/") for record in first.values() for name in record["metrics"])
     again = scripts.succeed("train", *reversed(grid[1:]), "-m")
+    assert again.stdout.splitlines()[0].endswith(", nothing to do")
     assert records(sweep_folder(scripts)) == first
     assert "4 jobs: 4 finished, 0 failed, 0 to go, best val/loss" in again.stdout + again.stderr
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [({}, ["seed-1"]), ({"overrides": ["seed=2", "dropout=0.2"]}, ["seed-1", "seed-2"])],
-    ids=["as it ended", "other overrides"],
-)
-def test_an_ended_job_is_composed_again_only_if_its_record_is_not_like_that_of_the_first(
-    changed: dict[str, Any], expected: list[str], finished: list[str], scripts: Scripts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    composed, job, folder = [], Composer.job, RunFolder(sweep_folder(scripts) / "seed-2")
-    folder.write(folder.read() | changed)
-
-    def count(composer: Composer, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
-        composed.append(subdir)
-        return job(composer, overrides, varied, subdir)
-
-    monkeypatch.setattr(Composer, "job", count)
-    monkeypatch.setattr(progress, "MOST_ROWS", 1)
-    done = scripts.succeed("train", *finished)
-    assert composed == expected
-    assert done.stdout.splitlines()[0].endswith(", nothing to do")
-    assert "and 1 more" in done.stdout.splitlines()
 
 
 def test_a_finished_sweep_asks_no_cluster(finished, scripts, monkeypatch) -> None:
@@ -127,30 +105,19 @@ def test_a_finished_sweep_asks_no_cluster(finished, scripts, monkeypatch) -> Non
     assert "2 jobs: 2 finished, 0 failed, 0 to go" in again.stdout + again.stderr
 
 
-def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "optimizer.lr=1e30,1e-2", "trainer.max_steps=9", "logger=none"]
-    done = scripts.run("train", *grid)
-    assert done.returncode == 1
-    assert "1 of 2 jobs failed, the first in" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr + done.stdout
-    found = records(sweep_folder(scripts))
-    assert [record["status"] for record in found.values()] == ["finished", "failed"]
-    (failed,) = (record for record in found.values() if record["status"] == "failed")
-    assert "NonFinite" in failed["reason"] or "loss" in failed["reason"]
-    finished = {name: record for name, record in found.items() if record["status"] == "finished"}
-    assert scripts.run("train", *grid).returncode == 1  # the failed job runs and fails again
-    after = records(sweep_folder(scripts))
-    assert {name: after[name] for name in finished} == finished
-
-
-def test_no_job_starts_after_one_has_failed_if_that_is_chosen(scripts: Scripts, tiny_training: list[str]) -> None:
+def test_a_job_that_fails_ends_the_sweep_only_if_that_is_chosen(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "optimizer.lr=1e-2,1e30,1e-3", "trainer.max_steps=9", "logger=none"]
     done = scripts.run("train", *grid, "sweep.stop_at_first_failure=true")
     assert done.returncode == 1
     assert "3 jobs: 1 finished, 1 failed, 1 to go" in done.stdout + done.stderr
     assert "1 of 3 jobs failed, the first in" in done.stderr.splitlines()[-1]
-    assert [record["status"] for record in records(sweep_folder(scripts)).values()] == ["finished", "failed"]
-    assert "2 finished, 1 failed, 0 to go" in scripts.run("train", *grid).stdout  # of the same sweep
+    assert "Traceback" not in done.stderr + done.stdout
+    finished, failed = records(sweep_folder(scripts)).values()
+    assert (finished["status"], failed["status"]) == ("finished", "failed")
+    assert "loss" in failed["reason"]
+    done = scripts.run("train", *grid)  # the failed job runs and fails again
+    assert (done.returncode, "2 finished, 1 failed, 0 to go" in done.stdout) == (1, True)
+    assert records(sweep_folder(scripts))["optimizer.lr-0.01"] == finished
 
 
 def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -170,13 +137,13 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
 
 
 def test_the_warning_about_the_generated_sample_is_printed_once(
-    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+    scripts: Scripts, small_sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mirror(dataset_id: str, cache_dir: Path) -> Path:
         raise sources.UnreachableError("no route to host")
 
     monkeypatch.setattr(sources, "mirror", mirror)
-    typed = ["task=sentiment", "data.name=nothing_here", "context_length=8,16", "dry_run=true"]
+    typed = ["task=sentiment", "data.name=nothing_here", "context_length=8,16", "dry_run=true", small_sample]
     done = scripts.run("train", "-m", *typed)
     assert done.returncode == 0, done.stderr
     assert (done.stdout + done.stderr).count("GENERATED SAMPLE instead") == 1

@@ -12,7 +12,7 @@ from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.runs.folder import lower_is_better
-from tests_support import ROOT, Scripts
+from tests_support import ROOT
 
 SWEEPS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((CONFIG_DIR / "wandb_sweep").glob("*.yaml"))}
 DISTRIBUTIONS = {"uniform": float, "log_uniform_values": float, "int_uniform": int}
@@ -88,9 +88,3 @@ def test_hyperband_asks_at_least_three_times_in_a_run() -> None:
     assert rule["type"] == "hyperband"
     assert [band / an_epoch for band in bands] == [0.5, 1.5, 4.5]  # as the file says
     assert bands[-1] < trainer.max_epochs * an_epoch == 32
-
-
-@pytest.mark.parametrize("override", ["wandb_sweep=grid", "+wandb_sweep=grid"])
-def test_they_are_no_group_of_the_configuration(scripts: Scripts, override: str) -> None:
-    error = scripts.refuse("train", override)
-    assert error.startswith("error: wandb_sweep")
