@@ -121,10 +121,16 @@ def comparison() -> Any:
 
 
 def described(package: str) -> Iterator[Any]:
-    """Yield the sections in dashboard.yaml of a package: by name, a list of panels with the arguments of `panel`."""
-    path = Path(str(files(package))) / "dashboard.yaml"
+    """Yield the sections in dashboard.yaml of a package: by name, a list of W&B's panels with their arguments.
+
+    The x axis of a LinePlot is the training step, unless it is given.
+    """
+    import wandb_workspaces.reports.v2 as wr
+
+    path, defaults = Path(str(files(package))) / "dashboard.yaml", {"LinePlot": {"x": STEP}}
     for name, panels in (read_yaml(path) if path.is_file() else {}).items():
-        yield section(name, *(panel(form, **options) for each in panels for form, options in each.items()))
+        named = ((form, options) for each in panels for form, options in each.items())
+        yield section(name, *(getattr(wr, form)(**defaults.get(form, {}) | options) for form, options in named))
 
 
 def section(name: str, *panels: Any) -> Any:
@@ -132,32 +138,3 @@ def section(name: str, *panels: Any) -> Any:
     import wandb_workspaces.workspaces as ws
 
     return ws.Section(name=name, panels=list(panels), is_open=True)
-
-
-def panel(form: str, **options: Any) -> Any:
-    """Return a panel of one of these forms, which shows for each run:
-
-    curve: a metric over the training steps; curves: the metrics whose names match a pattern; bars: the last values of
-    metrics; table: the last table of a name; images: the images of a name; confusion_matrix: W&B's interactive chart.
-    """
-    import wandb_workspaces.reports.v2 as wr
-
-    match form:
-        case "curve":
-            return wr.LinePlot(x=STEP, y=[options.pop("metric")], **options)
-        case "curves":
-            return wr.LinePlot(x=STEP, metric_regex=options.pop("pattern"), **options)
-        case "bars":
-            return wr.BarPlot(**options)
-        case "table":
-            return wr.WeavePanelSummaryTable(table_name=options["name"])
-        case "images":
-            return wr.MediaBrowser(title=options["title"], media_keys=[options["name"]], num_columns=1)
-        case "confusion_matrix":
-            return wr.CustomChart(
-                query={"summaryTable": {"tableKey": f"{options['stage']}/confusion_matrix_chart_table"}},
-                chart_name="wandb/confusion_matrix/v1",
-                chart_fields={name: name for name in ("Actual", "Predicted", "nPredictions")},
-                chart_strings={"title": options["title"]},
-            )
-    raise ValueError(f"{form} is not a form of a panel")

@@ -13,7 +13,7 @@ from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import WHOLE, Measurement
-from firstlight.kind.load import import_lightning, opened, refuse_options_of_others
+from firstlight.kind.load import import_lightning, opened, options_for
 from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 from firstlight.terminal_text import note, only_json, write_json
 
@@ -77,8 +77,7 @@ def evaluate(options: EvaluateOptions) -> Path:
     """
     run = opened("evaluate", options)
     import_lightning()
-    given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
-    refuse_options_of_others(run, "measure", given)
+    given = options_for(run, "measure", options, OF_SOME_KINDS)
     data = run.open_data(options.data, options.log_dir)
     is_whole = run.evaluates_whole_texts and options.split is None and options.data.path is not None
     split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))

@@ -134,13 +134,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         problem = f"{compared}: {other.folder.path} is a {KINDS[other.kind].noun}"
         raise UserError(f"{problem}, and the run is a {kind.noun}; name runs of one kind")
     subject = Subject(
-        loaded.config,
-        loaded,
-        loaded_others,
-        options.text,
-        options.against,
-        data_changes=options.data,
-        log_dir=options.log_dir,
+        loaded.config, loaded, loaded_others, options.text, options.against, options.data, log_dir=options.log_dir
     )
     record = folder.read()
     title = f"{record.get('task')}, {record.get('model')}"

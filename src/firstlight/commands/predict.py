@@ -20,7 +20,7 @@ from firstlight.errors import UserError
 from firstlight.files.lines import lines_of
 from firstlight.files.rows import TEXT_COLUMN, Layout, Row, Write, check_output, read_rows, row_writer
 from firstlight.invocation import invocation
-from firstlight.kind.load import opened, refuse_options_of_others
+from firstlight.kind.load import opened, options_for
 from firstlight.terminal_text import only_json, say, shown, write_json
 
 if TYPE_CHECKING:
@@ -145,9 +145,7 @@ def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
     Raises UserError for options of other kinds.
     """
     run: PredictingRun = opened("predict", options)
-    given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
-    refuse_options_of_others(run, "show", given)
-    return run, given
+    return run, options_for(run, "show", options, OF_SOME_KINDS)
 
 
 def predict_file(

@@ -107,9 +107,7 @@ def main() -> None:
 def show(options: RunsOptions) -> None:
     """Print the list. Raises UserError."""
     wanted, folders = options.conditions, newest_first(options.folder)
-    found: Iterator[Listed] = (
-        each for each in all_listed(folders) if all(condition.holds(each) for condition in wanted)
-    )
+    found: Iterator[Listed] = (each for each in all_listed(folders) if each.fulfills(wanted))
     if options.sort is not None:
         known = list(found)
         refuse_unknown("--sort", [options.sort], known) if known else None

@@ -1,6 +1,6 @@
 """Functions that find and load a trained run. torch is imported when the first run is loaded."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,11 +134,14 @@ def kind_of_run(run: RunFolder) -> Kind | None:
         return None
 
 
-def refuse_options_of_others(run: "Run", method: str, given: Collection[str]) -> None:
-    """Raise UserError for an option of a command that the method of the run does not accept.
+def options_for(run: "Run", method: str, options: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options of a command that only some kinds have, as far as they were typed, by name.
 
-    method: the name of the method that is called with the options, such as `measure`; given: their names.
+    method: the name of the method of the run that is called with them, such as `measure`. Raises UserError for an
+    option that it does not accept.
     """
-    for name in set(given) - signature(getattr(run, method)).parameters.keys():
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    for name in given.keys() - signature(getattr(run, method)).parameters.keys():
         option, noun = name.replace("_", "-"), KINDS[run.kind].noun
         raise UserError(f"--{option} does not apply to {run.path}, a {noun}; leave it out")
+    return given

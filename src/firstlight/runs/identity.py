@@ -77,12 +77,10 @@ def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
 
 def plain(config: DictConfig) -> dict[str, Any]:
     """Return the resolved config as dicts, lists, strings and numbers."""
-    keys = [str(key) for key in config if key != "hydra"]  # cannot be resolved before a run starts
+    values = {str(key): config[key] for key in config if key != "hydra"}  # which cannot be resolved before a run starts
     return {
-        key: OmegaConf.to_container(config[key], resolve=True, enum_to_str=True)
-        if OmegaConf.is_config(config[key])
-        else config[key]
-        for key in keys
+        key: OmegaConf.to_container(value, resolve=True, enum_to_str=True) if OmegaConf.is_config(value) else value
+        for key, value in values.items()
     }
 
 

@@ -158,11 +158,8 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if others:
         choices = " or ".join(f"{name}:{each}" for each in (of_task, *others))
         raise UserError(f"{name}: runs of {1 + len(others)} tasks have this metric; write {choices}")
-    optimized = (
-        (str(record.get("optimized_metric")), record.get("optimized_mode"))
-        for _, record in records
-        if str(record.get("task")) == of_task
-    )
+    same = [record for _, record in records if str(record.get("task")) == of_task]
+    optimized = ((str(record.get("optimized_metric")), record.get("optimized_mode")) for record in same)
     choose = min if direction(optimized)(metric) else max
     return choose(found, key=lambda each: each[2])[3]
 

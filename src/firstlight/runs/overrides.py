@@ -7,9 +7,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
 SWEEP_NAME = "sweep.name"
-NOT_REPEATED = {  # in a command that trains other seeds
-    *("seed", "resume", "dry_run", "quiet", "hparams_search", "hydra.mode"),
-}
+# Keys of a sweep that are not repeated in a command that trains other seeds.
+NOT_REPEATED = {"seed", "resume", "dry_run", "quiet", "hparams_search", "hydra.mode"}
 
 
 def merged(old: list[str], typed: list[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Data of one run for a report. Imports no heavy library."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 SAMPLE_MARK = "GENERATED SAMPLE"
 
@@ -12,6 +13,8 @@ def number(value: float) -> str:
 
 
 Value = str | int | float | bool | None
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # keys of every record
 SEED = "seed"
@@ -85,6 +88,10 @@ class Run:
         task = self.keys.get("task")
         return None if task is None else shown(task)
 
+    def values(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return the values of some keys as text."""
+        return tuple(shown(self.keys.get(key)) for key in keys)
+
     @property
     def notes(self) -> dict[str, str]:
         """The tags and the note, as far as there are any."""
@@ -128,3 +135,11 @@ def shown(value: Value) -> str:
             return f"{value:g}" if float(f"{value:g}") == value else repr(value)
         case _:
             return str(value)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items of each key, in their order."""
+    found: dict[Key, list[Item]] = {}
+    for each in items:
+        found.setdefault(key(each), []).append(each)
+    return found

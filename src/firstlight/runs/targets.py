@@ -61,11 +61,8 @@ def imported(key: str, target: str) -> Any:
         module = import_module(place)
     except Exception as error:  # a module may raise any exception when it is imported
         raise UserError(f"{key}={target} cannot be imported: {reason(error)}; start in its folder") from error
-    there = [
-        other
-        for other, value in vars(module).items()
-        if callable(value) and not other.startswith("_") and str(getattr(value, "__module__", "")).startswith(place)
-    ]
+    public = {other: value for other, value in vars(module).items() if callable(value) and not other.startswith("_")}
+    there = [other for other, value in public.items() if str(getattr(value, "__module__", "")).startswith(place)]
     raise UserError(f"{key}={target}: {place} has no {name}; {place} has {listed(there) or 'no class and no function'}")
 
 

@@ -27,9 +27,8 @@ STUDY_FILE = "study.journal"  # in the folder of the sweep
 STUDY_NAME = "search"
 BEGIN_OF_LINE = b'{"op_code":'
 UNPICKLES = "CmaEsSampler"
-UNREADABLE = (  # what Optuna raises for a damaged file, besides its own errors
-    *(ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError),
-)
+# What Optuna raises for a damaged file, besides its own errors.
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError)
 
 
 def objectives_of(sweeper: Any) -> dict[str, str]:

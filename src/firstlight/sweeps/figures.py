@@ -13,7 +13,7 @@ from firstlight.console import Console
 from firstlight.files.rows import write_rows
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
-from firstlight.runs.summary import SEED, Run, number, shown
+from firstlight.runs.summary import SEED, Run, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,14 +144,10 @@ def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
     """
     found: dict[tuple[str, ...], Run] = {}
     for run in runs:
-        other = found.setdefault(tuple(shown(run.keys.get(key)) for key in keys), run)
+        other = found.setdefault(run.values(keys), run)
         if other is not run:
-            log.warning(
-                "No figure is drawn, because %s and %s differ in something else than %s; vary only these",
-                other.folder,
-                run.folder,
-                ", ".join(keys),
-            )
+            why = f"{other.folder} and {run.folder} differ in something else than {', '.join(keys)}; vary only these"
+            log.warning("No figure is drawn, because %s", why)
             return True
     if len({run.steps for run in runs}) > 1:
         log.warning("No figure is drawn, because the runs have different numbers of steps")

@@ -23,6 +23,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
 from firstlight.runs.folder import ENDED, RunFolder, lower_is_better
 from firstlight.runs.overrides import key_of
+from firstlight.runs.summary import grouped
 from firstlight.runs.trials import is_chosen
 from firstlight.spelling import quoted
 from firstlight.sweeps.launchers import refuse_processes
@@ -185,21 +186,17 @@ class Composer:
 
 def refuse_doubles(jobs: Sequence[Job]) -> None:
     """Raise UserError if two jobs have one folder or the same values."""
-    folders: dict[Path, Job] = {}
-    of_key: dict[str, list[Job]] = {}
-    for job in jobs:
-        _refuse_double(job, folders.setdefault(job.folder.path, job))
-        of_key.setdefault(job.run_key, []).append(job)
-    for alike in of_key.values():
-        seen: dict[str, Job] = {}
-        for job in alike if len(alike) > 1 else ():
-            values = identity.plain(job.config), job.config.hydra.runtime.choices  # 01 is the integer 1
-            _refuse_double(job, seen.setdefault(str(values), job))
 
+    def values(job: Job) -> str:
+        return str((identity.plain(job.config), job.config.hydra.runtime.choices))  # 01 is the integer 1
 
-def _refuse_double(job: Job, other: Job) -> None:
-    if other is not job:
-        raise UserError(f"{other.name}, {job.name}: two jobs of the sweep are the same; remove one value")
+    same = [*grouped(jobs, lambda job: job.folder.path).values()]
+    for alike in grouped(jobs, lambda job: job.run_key).values():
+        same += grouped(alike, values).values() if len(alike) > 1 else []
+    for job, *doubles in same:
+        if doubles:
+            names = f"{job.name}, {doubles[0].name}"
+            raise UserError(f"{names}: two jobs of the sweep are the same; remove one value")
 
 
 def name_of_sweep(overrides: Sequence[Override], config: DictConfig) -> str:

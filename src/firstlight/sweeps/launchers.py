@@ -224,8 +224,7 @@ def share_of_cores(at_a_time: int) -> dict[str, str]:
     """Return the environment variables that limit the threads of each of several jobs."""
     from joblib.parallel import BACKENDS
 
-    variables: dict[str, str] = BACKENDS["loky"]()._prepare_worker_env(at_a_time)
-    return variables
+    return dict(BACKENDS["loky"]()._prepare_worker_env(at_a_time))
 
 
 def begin_worker(variables: Mapping[str, str] | None = None, output: Path | None = None) -> None:

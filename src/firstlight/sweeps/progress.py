@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
@@ -99,9 +98,7 @@ class Progress:
             self._stack.callback(self._stop.set)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         is_interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         if self._live is not None and is_interrupted:
             self._live.transient = False  # the table stays on the screen

@@ -97,9 +97,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     progress.show_results()
     if len(space.goals) > 1 and not config.quiet:
         say(f"The Pareto front of {' and '.join(space.goals)}: {len(study.best())} of {len(study.trials())} trials")
-    runner.complain(
-        progress.total, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values"
-    )
+    remedy = "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values"
+    runner.complain(progress.total, remedy)
 
 
 def trials_at_a_time(config: DictConfig) -> int:

@@ -85,9 +85,8 @@ def check_partition(name: str | None) -> None:
 
 def squeue() -> dict[str, tuple[str, str]]:
     """Return the state and the nodes of each of the user's tasks that Slurm remembers, by `<array>_<task>`."""
-    lines = (
-        line.split("|") for line in slurm("squeue", "-h", "-r", "-t", "all", "--me", "-o", "%F_%K|%T|%N").splitlines()
-    )
+    printed = slurm("squeue", "-h", "-r", "-t", "all", "--me", "-o", "%F_%K|%T|%N")
+    lines = (line.split("|") for line in printed.splitlines())
     return {number: (state, nodes) for number, state, nodes in lines}
 
 

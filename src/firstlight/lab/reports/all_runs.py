@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
-PARTS_OF_A_RUN = {  # folders without runs
-    *("checkpoints", "evaluate", "samples", "confusion_matrix", "predictions", "wandb"),
-}
+# Folders without runs.
+PARTS_OF_A_RUN = {"checkpoints", "evaluate", "samples", "confusion_matrix", "predictions", "wandb"}
 SEEDS = ("seed", "data.seed")
 PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
 FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed", "data.fold_group")
@@ -238,11 +237,8 @@ class Configuration:
     @property
     def apart(self) -> dict[str, str]:
         """The reasons why the run cannot be ranked among runs without them, by the key that causes each."""
-        found = {
-            key: f"{key}={str(plain_value(value))[:100]}"
-            for key, harmless in LIMITS.items()
-            if str(value := at(self.config, key)) not in harmless
-        }
+        limits = {key: value for key in LIMITS if str(value := at(self.config, key)) not in LIMITS[key]}
+        found = {key: f"{key}={str(plain_value(value))[:100]}" for key, value in limits.items()}
         is_generator = str(at(self.config, "module._target_")).endswith(".Generation")
         if is_generator and at(self.config, "model.causal") is False:
             found["model.causal"] = "sees its target"

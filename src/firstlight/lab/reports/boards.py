@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from firstlight.lab.reports.verdicts import Verdict
-from firstlight.runs.summary import KEYS, SEED, Run, Value, brief, shown
+from firstlight.runs.summary import KEYS, SEED, Run, Value, brief, grouped, shown
 
 Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
 
@@ -107,10 +107,8 @@ def boards(
     metric: the metric for the ranking; None: the optimized metric of the runs of each task. group_by: the keys that
     define the groups; None: all keys except the seed.
     """
-    of_tasks: dict[tuple[str, bool], list[Run]] = {}
-    for run in runs:
-        if run.task is not None:
-            of_tasks.setdefault((run.task, _is_on_sample(run, runs)), []).append(run)
+    known = (run for run in runs if run.task is not None)
+    of_tasks = grouped(known, lambda run: (str(run.task), _is_on_sample(run, runs)))
     together: dict[tuple[str, bool, str], list[Run]] = {}
     for (task, is_sample), members in of_tasks.items():
         for run, note in zip(members, notes_of(members, group_by or ()), strict=True):
@@ -195,22 +193,16 @@ def reason(run: Run, metric: str | None) -> str:
 
 
 def board_of(
-    runs: Sequence[Run],
-    falls: Direction,
-    metric: str | None,
-    group_by: Sequence[str] | None = None,
-    note: str = "",
+    runs: Sequence[Run], falls: Direction, metric: str | None, group_by: Sequence[str] | None = None, note: str = ""
 ) -> Board:
     """Return the ranking of some runs of one task, which can be compared."""
     different = swept_keys(runs)
     swept = swept_keys([run for run in runs if not reason(run, metric)] or runs)
     keys = [key for key in group_by if key != "task"] if group_by is not None else swept
     dividing = keys if group_by is not None else different
-    members: dict[tuple[str, ...], list[Run]] = {}
-    for run in runs:
-        members.setdefault(tuple(shown(run.keys.get(key)) for key in dividing), []).append(run)
+    members = grouped(runs, lambda run: run.values(dividing)).values()
     is_falling = metric is not None and falls(metric)
-    groups = [_group(keys, dividing, group, metric, is_falling) for group in members.values()]
+    groups = [_group(keys, dividing, group, metric, is_falling) for group in members]
     groups.sort(key=lambda group: _order(group, metric, is_falling))
     ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
     known = {name for group in ranked for run in group.counted for name in run.metrics}
@@ -258,12 +250,9 @@ def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
 
     Runs with all keys equal, including the seed, count as one run.
     """
-    repeated: dict[tuple[tuple[str, str], ...], list[float]] = {}
-    for run in runs:
-        value = run.metrics.get(metric)
-        if value is not None and math.isfinite(value):
-            repeated.setdefault(tuple(sorted((key, shown(each)) for key, each in run.keys.items())), []).append(value)
-    values = [fmean(each) for each in repeated.values()]
+    finite = (run for run in runs if math.isfinite(run.metrics.get(metric, math.nan)))
+    repeated = grouped(finite, lambda run: tuple(sorted((key, shown(each)) for key, each in run.keys.items())))
+    values = [fmean(run.metrics[metric] for run in each) for each in repeated.values()]
     if len(values) < 2:
         return Spread(values[0], None) if values else None
     from firstlight.lab.reports.significance import mean_interval  # imports NumPy, which single runs do not require

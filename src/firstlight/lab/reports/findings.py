@@ -18,7 +18,7 @@ from firstlight.lab.reports.verdicts import (
     difference_text,
     verdicts,
 )
-from firstlight.runs.summary import SEED, Run, Value, shown
+from firstlight.runs.summary import SEED, Run, Value, grouped, shown
 
 WORK = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOP"}
 UNEQUAL = 1.1  # times the work of the other side, from which a comparison says so
@@ -178,7 +178,7 @@ def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) ->
     """
 
     def rest(run: Run, *more: str) -> tuple[str, ...]:
-        return tuple(shown(run.keys.get(each)) for each in (*board.swept, *more) if each != key)
+        return run.values(each for each in (*board.swept, *more) if each != key)
 
     sides = [[run for run in runs if shown(run.keys.get(key)) == value] for value in (one, two)]
     for more in ((SEED,), ()):
@@ -196,9 +196,8 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
     mean: of the best value with its interval, where it is a number among several and no other key varies; "" elsewhere.
     """
     key = effects[0].key
-    won, lost, undecided = (
-        [effect for effect in effects if effect.verdict.word == word] for word in ("better", "worse", "undecided")
-    )
+    by_word = grouped(effects, lambda effect: effect.verdict.word)
+    won, lost, undecided = (by_word.get(word, []) for word in ("better", "worse", "undecided"))
     best = _named(key, effects[0].best) + (f" ({metric} {mean})" if mean else "")
     parts = [f"{best} is better than {_worse(won, metric)}"] if won else []
     for each in lost:

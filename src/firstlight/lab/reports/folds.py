@@ -15,7 +15,7 @@ from firstlight.lab.reports.boards import Board, common_metric, short_name, swep
 from firstlight.lab.reports.tables import Column, Section, Table
 from firstlight.lab.reports.verdicts import LEVEL, MOST_BLOCKS, SHARES, Load, by_unit, over_texts
 from firstlight.runs.predictions import COUNTS, Predictions
-from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, shown
+from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, grouped, shown
 
 NUMBER, FOLD = FOLDS[:2]  # of the folds, and which of them is the test split
 MOST_SETTINGS = 12  # of a task that are compared
@@ -62,10 +62,8 @@ def cross_validation(
 
     load: returns the saved test predictions of a run, or None. metric: in place of the optimized one of each task.
     """
-    tasks: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.is_counted and run.split.get(NUMBER):
-            tasks.setdefault(f"{run.task} ({SAMPLE_MARK})" if run.is_sample else str(run.task), []).append(run)
+    of_folds = (run for run in runs if run.is_counted and run.split.get(NUMBER))
+    tasks = grouped(of_folds, lambda run: f"{run.task} ({SAMPLE_MARK})" if run.is_sample else str(run.task))
     sentences, tables = [EXPLANATION], []
     for task, members in tasks.items():
         name = "test/" + (metric or common_metric(members) or "val/loss").rpartition("/")[2]
@@ -85,11 +83,8 @@ def cross_validation(
 def _settings(runs: Sequence[Run], load: Load, metric: str) -> tuple[list[Pooled], list[str]]:
     """Return the pooled settings of the runs of a task, and what is wrong with others."""
     keys = [key for key in swept_keys(runs) if key not in (FOLD, *SEEDS)]
-    members: dict[tuple[str | None, ...], list[Run]] = {}
-    for run in runs:
-        members.setdefault((run.fingerprint, *(shown(run.keys.get(key)) for key in keys)), []).append(run)
     found, problems = [], list[str]()
-    for group in members.values():
+    for group in grouped(runs, lambda run: (run.fingerprint, *run.values(keys))).values():
         name = short_name({key: group[0].keys.get(key) for key in dict.fromkeys(("model", *keys))})
         try:
             found.append(_pooled(name, group, load, metric, problems))

@@ -75,6 +75,10 @@ class Listed:
             return decimal(self.size)
         return f"{value:.4f}" if key in self.run.metrics else brief(None if value == "" else value)
 
+    def fulfills(self, wanted: "Iterable[Condition]") -> bool:
+        """Return whether the run fulfills all of some conditions."""
+        return all(condition.holds(self) for condition in wanted)
+
 
 class Condition(NamedTuple):
     """A condition such as `dropout>0`."""

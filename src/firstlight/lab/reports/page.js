@@ -96,7 +96,7 @@ function showOverview() {
     return [each.note ? `${each.task} (${each.note})` : each.task, each.direction, value, group ? group.name : "no counted runs", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
   });
   const headers = ["task", "ranked by", "best mean", "best group", "runs"];
-  byId("overview").replaceChildren(plainTable(headers, rows, (index) => report.boards[index].isSample));
+  byId("overview").replaceChildren(plainTable(headers, rows, (index) => report.boards[index].is_sample));
 }
 
 function showLeft() {
@@ -134,7 +134,7 @@ function numberColumn(title, of) {
 
 const metricColumn = (metric) => numberColumn(metric, (run) => run.metrics[metric]);
 
-const dataText = (run) => (run.isSample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data));
+const dataText = (run) => (run.is_sample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data));
 
 function decimals(values) {
   // Returns a function that writes the numbers of a column with the same number of decimals.
@@ -161,7 +161,7 @@ function showGroups() {
     const text = (group) => {
       const cell = escaped(group.cells[index]);
       if (header === "differ in" && group.differ.length) return `<span class="badge" title="the runs of this group differ in more than the seed">${cell}</span>`;
-      return header === "data" && board.isSample ? cell.replace(escaped(report.sampleMark), `<span class="badge">${escaped(report.sampleMark)}</span>`) : cell;
+      return header === "data" && board.is_sample ? cell.replace(escaped(report.sampleMark), `<span class="badge">${escaped(report.sampleMark)}</span>`) : cell;
     };
     const made = column(header, (group) => group.sort[index], text, { isNumeric });
     return header.startsWith("against ") ? { ...made, className: "dt-left" } : made;
@@ -302,7 +302,7 @@ function colouring(runs) {
 
 // ---- plots
 
-const titled = (text) => ({ text: [text, ...(board.isSample ? [report.sampleMark] : [])].map(plain).join(isNarrow() ? "<br>" : " – "), font: { size: isNarrow() ? 12 : 15 }, x: 0, xref: "container", xanchor: "left" });
+const titled = (text) => ({ text: [text, ...(board.is_sample ? [report.sampleMark] : [])].map(plain).join(isNarrow() ? "<br>" : " – "), font: { size: isNarrow() ? 12 : 15 }, x: 0, xref: "container", xanchor: "left" });
 
 function layout(title, x, y, more = {}) {
   // The caller has escaped the titles x and y for Plotly. The title of the plot is escaped here.
@@ -481,8 +481,8 @@ function drawCost(id, runs, colours, title, xTitle, cost, textOf) {
       name: plain(short(name)),
       legendrank: 1000 + own[0].index,
       showlegend: own[0].count <= MOST_IN_LEGEND,
-      marker: { color: own[0].colour, symbol: own.map((point) => (point.run.isBaseline ? "x-open" : own[0].symbol)), size: 9, opacity: 0.85, line: { color: colourOf("paper"), width: 1 } },
-      text: own.map((point) => plain(`${point.run.label}${point.run.isBaseline ? " (baseline)" : ""}${textOf(point.run)}`)),
+      marker: { color: own[0].colour, symbol: own.map((point) => (point.run.is_baseline ? "x-open" : own[0].symbol)), size: 9, opacity: 0.85, line: { color: colourOf("paper"), width: 1 } },
+      text: own.map((point) => plain(`${point.run.label}${point.run.is_baseline ? " (baseline)" : ""}${textOf(point.run)}`)),
       hovertemplate: "%{text}<br>%{y:.5g} at %{x:.4s}<extra></extra>",
     };
   });
@@ -687,7 +687,7 @@ function drawConfusion() {
     const more = { xaxis: axis, yaxis: { ...axis, autorange: "reversed" } };
     const value = run.metrics[board.metric];
     const title = [...lines(named(run)), ...(value == null ? [] : [`${board.metric} ${number(value)}`])].map((line) => short(line));
-    if (board.isSample) title.push(report.sampleMark);
+    if (board.is_sample) title.push(report.sampleMark);
     const drawnLayout = layout("", "predicted", "true", { ...more, height: 400 + 17 * title.length, margin: { l: 64, r: 16, t: 30 + 17 * title.length, b: 56 } });
     drawnLayout.title = { ...titled(""), y: 1, yanchor: "top", pad: { t: 18 }, text: title.map(plain).join("<br>"), font: { size: 13 } };
     Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
@@ -732,7 +732,7 @@ function drawTexts() {
     const figure = element("figure");
     const short = run.texts.split(/\n+/).every((line) => line.length < SHORT); // such as names
     figure.append(element("figcaption", named(run)), element("pre", short ? run.texts.replace(/\n+/g, "\n") : run.texts, short ? { class: "short" } : {}));
-    if (run.isSample) figure.firstChild.append(" ", badge());
+    if (run.is_sample) figure.firstChild.append(" ", badge());
     return figure;
   });
   byId("texts").replaceChildren(...figures);

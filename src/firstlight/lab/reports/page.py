@@ -24,7 +24,8 @@ POLICY = "script-src 'unsafe-inline' 'unsafe-eval' data:; font-src data:; form-a
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
 DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
-SHOWN_AS_THEY_ARE = ("folder", "command", "files", "status", "parameters", "steps")  # attributes of a run
+OF_A_BOARD = ("name", "task", "note", "is_sample", "metric", "swept", "metrics")  # attributes that the page has
+OF_A_RUN = ("folder", "command", "files", "status", "parameters", "steps", "is_sample", "is_baseline")
 WITH_CELLS = 12  # best runs of a board, for which the texts of the confusion matrix are included
 
 
@@ -99,14 +100,8 @@ def _board(board: Board, most: int, load: SavedPredictions) -> dict[str, Any]:
             ranks.setdefault(run.metrics[str(board.metric)], place)
     group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
     return {
-        "name": board.name,
-        "task": board.task,
-        "note": board.note,
-        "isSample": board.is_sample,
-        "metric": board.metric,
+        **{name: getattr(board, name) for name in OF_A_BOARD},
         "direction": direction(board),
-        "swept": board.swept,
-        "metrics": board.metrics,
         "headers": headers(board),
         "groups": [_group(group, row, board) for group, row in zip(board.groups, rows_of(board), strict=True)],
         "runs": [
@@ -136,14 +131,12 @@ def _run(
     matrix = run.confusion if place <= DETAILED else None
     predictions = load(run) if matrix and len(matrix.classes) == 2 else None
     return {
-        **{name: getattr(run, name) for name in SHOWN_AS_THEY_ARE},
+        **{name: getattr(run, name) for name in OF_A_RUN},
         "rank": None if why else ranks[run.metrics[str(board.metric)]],
         "label": label_of(run, board),
         "group": group,
         "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
         "settings": {key: brief(value) for key, value in run.keys.items()} | run.notes,
-        "isSample": run.is_sample,
-        "isBaseline": run.is_baseline,
         "data": data_of([run]),
         "why": why,
         "metrics": {name: finite(value) for name, value in run.metrics.items()},

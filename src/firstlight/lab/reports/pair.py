@@ -30,7 +30,7 @@ from firstlight.lab.reports.verdicts import (
 from firstlight.runs.folder import SAMPLE_NOTE, SWEEP_FILE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
-from firstlight.runs.summary import SEED, Run, Value, number, shown
+from firstlight.runs.summary import SEED, Run, Value, grouped, number, shown
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -131,9 +131,7 @@ def _commands(sides: Sequence[list[Run]], number: int, folder: Path) -> Iterator
     places = {(folder / run.folder).parent for run in runs}
     sweep = read_small(min(places) / SWEEP_FILE) if len(places) == 1 else {}
     is_grid = bool(sweep) and at(sweep, "hydra.sweeper.n_trials") is None
-    cells: dict[tuple[str, ...], list[Run]] = {}
-    for run in runs:
-        cells.setdefault(tuple(shown(run.keys.get(key)) for key in keys), []).append(run)
+    cells = grouped(runs, lambda run: run.values(keys))
     is_one = sum(_of_key(key, trained[0]) != _of_key(key, trained[-1]) for key in keys) < 2
     for part in ([runs] if is_one else trained) if is_grid else cells.values():
         own = [RunFolder(folder / run.folder).read()["overrides"] for run in part]

@@ -43,7 +43,7 @@ def remove(
     found: dict[Path, list[Path]] = {}
     for each in runs:
         status, user = each.run.status, needed.get(place_of(each.path))
-        if not all(condition.holds(each) for condition in wanted) or (only_checkpoints and status != "finished"):
+        if not each.fulfills(wanted) or (only_checkpoints and status != "finished"):
             continue
         if status in ACTIVE or RunFolder(each.path).is_locked():
             say(f"kept: {each.path}: a process trains it")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from firstlight.runs.summary import SEED, Run, shown
+from firstlight.runs.summary import SEED, Run, grouped, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,11 +90,7 @@ class Verdict:
 
 def by_unit(runs: Sequence[Run], keys: Sequence[str] = ()) -> dict[Unit, list[Run]]:
     """Return the runs of each seed and each combination of the values of some keys, the cells of the sweep."""
-    found: dict[Unit, list[Run]] = {}
-    for run in runs:
-        cell = tuple(shown(run.keys.get(key)) for key in keys)
-        found.setdefault((cell, shown(run.keys.get(SEED))), []).append(run)
-    return found
+    return grouped(runs, lambda run: (run.values(keys), shown(run.keys.get(SEED))))
 
 
 def compare(first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS) -> Comparison:

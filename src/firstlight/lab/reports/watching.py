@@ -66,9 +66,7 @@ class Watch:
                     run = read_run(RunFolder(path), str(path), most=0)
                     self._known[path] = now, run, cells_of(run)
         found = sorted(self._known.values(), key=lambda each: (each[1].status != RUNNING, -max(each[0], default=0)))
-        return [
-            cells for _, run, cells in found if all(each.holds(Listed(run, Path(run.folder))) for each in self.wanted)
-        ]
+        return [cells for _, run, cells in found if Listed(run, Path(run.folder)).fulfills(self.wanted)]
 
 
 def cells_of(run: Run) -> tuple[str, ...]:
