@@ -8,7 +8,7 @@ import json
 from statistics import fmean
 from typing import NamedTuple
 
-from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, gather
 from firstlight.lab.reports.folds import OF_DIFFERENCES, cross_validation
 from firstlight.lab.reports.significance import LEVEL, corrected_folds
 from firstlight.runs.summary import SEED
@@ -30,7 +30,7 @@ def waiting_runs(line: Line, record: Record | None) -> int:
 
 def folds_record(run: Run) -> Record:
     """Return the record of the finished runs of a line. Raises MeasurementError without one."""
-    runs = [each for each in found_runs(run.folder) if each.is_counted]
+    runs = [each for each in gather(run.folder) if each.is_counted]
     if not runs:
         raise MeasurementError(f"{run.folder} has no finished run")
     section = cross_validation(runs, SavedPredictions(run.folder, "test"), direction_of(runs))

@@ -25,7 +25,7 @@ from firstlight.commands import runs as list_of_runs
 from firstlight.commands.report import ReportOptions, report
 from firstlight.errors import UserError
 from firstlight.files import locks
-from firstlight.lab.reports.all_runs import found_runs
+from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.listing import Listed
 from firstlight.lab.reports.run_rows import list_runs
 from firstlight.runs.folder import LOCK, RunFolder, read_history
@@ -98,7 +98,7 @@ def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: Callable[[
         return list(list_of_runs.all_listed(list_of_runs.newest_first(logs)))
 
     readers: dict[str, Callable[[], Any]] = {
-        "found_runs": lambda: [run.folder for run in found_runs(logs)],
+        "gather": lambda: [run.folder for run in gather(logs)],
         "list_runs": lambda: [str(Path(each).relative_to(logs)) for each in list_runs(logs).folder],
         "latest": lambda: find_run("latest", logs) and ["names/runs/stays"],
         "best": lambda: find_run("best:val/loss", logs) and ["names/runs/stays"],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from firstlight.lab.reports.all_runs import SavedPredictions, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, gather
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.folds import cross_validation, groups_section
 from firstlight.lab.reports.significance import corrected_folds, paired_bootstrap, power_of
@@ -46,7 +46,7 @@ def a_model(share: float, seed: int) -> list[NDArray[np.int64]]:
 
 
 def section(folder: Path, *others: Path) -> Section:
-    return cross_validation(found_runs(folder, *others), SavedPredictions(folder, "test"), falls)
+    return cross_validation(gather(folder, *others), SavedPredictions(folder, "test"), falls)
 
 
 def test_the_folds_of_each_setting_are_pooled_and_compared_with_a_baseline_of_another_folder(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_validation_accuracy_of_each_group_is_the_mean_of_the_seeds_with_the
         path = make_run(tmp_path, f"run-{seed}", seed=seed, metrics={"val/accuracy": 0.5})
         write_predictions(path / "predictions" / "validation.npz", Predictions(*found, np.array(["a", "a", "b", "c"])))
     make_run(tmp_path, "without", "model=large", model="large", metrics={"val/accuracy": 0.5})
-    every = boards(found_runs(tmp_path), falls)
+    every = boards(gather(tmp_path), falls)
     [table] = groups_section(every, tmp_path).tables
     assert [row[:2] for row in table.rows] == [["a", "2"], ["b", "1"], ["c", "1"]]
     assert table.columns[2:] == ("tiny",)

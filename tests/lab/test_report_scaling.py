@@ -10,7 +10,7 @@ import pytest
 
 from firstlight.errors import UserError
 from firstlight.lab.reports import scaling_law
-from firstlight.lab.reports.all_runs import found_runs
+from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.scaling import scaling, sentences, tables
 from firstlight.lab.reports.scaling_law import ScalingLaw
 from firstlight.runs.folder import SAMPLE_NOTE
@@ -84,9 +84,9 @@ def test_a_held_out_size_is_predicted_and_the_law_and_its_figure_are_in_the_repo
 
 
 def test_runs_with_more_compute_are_held_out_and_the_guess_of_no_change_is_beside_the_prediction(grid: Path) -> None:
-    every = scaling(found_runs(grid), None, lambda _: False, "").points
+    every = scaling(gather(grid), None, lambda _: False, "").points
     limit = sorted(point.compute for point in every)[-3]
-    found = scaling(found_runs(grid), None, lambda _: False, f"C>{limit}")
+    found = scaling(gather(grid), None, lambda _: False, f"C>{limit}")
     assert len(found.held_out) == 2
     assert min(point.compute for point in found.held_out) > limit >= max(point.compute for point in found.points)
     errors = []
@@ -95,11 +95,11 @@ def test_runs_with_more_compute_are_held_out_and_the_guess_of_no_change_is_besid
         errors.append(100 * (min(each.loss for each in fits) / point.loss - 1))
     assert sentences(found)[-1].endswith(f"tokens would be off by {np.mean(errors):.2f}%.")
     with pytest.raises(UserError, match=r"^--hold-out C>much: much is not a number; write one such as C>1e12$"):
-        scaling(found_runs(grid), None, lambda _: False, "C>much")
+        scaling(gather(grid), None, lambda _: False, "C>much")
 
 
 def test_rows_of_the_frontier_outside_the_measured_range_are_marked(grid: Path) -> None:
-    found = scaling(found_runs(grid), None, lambda _: False, "")
+    found = scaling(gather(grid), None, lambda _: False, "")
     first = found.points[0]
     small, large = replace(first, parameters=100, tokens=10**4), replace(first, parameters=10**7, tokens=10**8)
     found = replace(found, points=[*found.points, small, large])

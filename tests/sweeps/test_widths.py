@@ -11,7 +11,7 @@ from torch import nn
 from firstlight.callbacks.activation_sizes import ActivationSizes, layers_of
 from firstlight.errors import UserError
 from firstlight.figures.style import SAMPLE_MARK
-from firstlight.lab.reports.all_runs import found_runs
+from firstlight.lab.reports.all_runs import gather
 from firstlight.runs.folder import read_history
 from firstlight.sweeps.figures import ShowActivationSizes, ShowLearningRates, save_marked, sizes_of
 from firstlight.translator.network import EncoderDecoder
@@ -71,7 +71,7 @@ def test_the_sizes_of_activations_are_means_over_the_seeds(tmp_path: Path) -> No
     for seed, size in ((1, 0.5), (2, 1.5)):
         lines = [{"step": 0, "seconds": 1.0, "epoch": 0, "activations/head": size}]
         make_run(tmp_path, f"seed-{seed}", "model.dim=8", f"seed={seed}", seed=seed, task="names", lines=lines)
-    assert sizes_of(found_runs(tmp_path)) == {"standard": {"head": {0: {8: 1.0}}}}
+    assert sizes_of(gather(tmp_path)) == {"standard": {"head": {0: {8: 1.0}}}}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_figure_of_generated_data_is_marked(tmp_path: Path, source: str) -> 
     make_run(tmp_path, "one", "model.dim=8", task="names", data={"source": source, "fingerprint": "f"})
     figure = Figure()
     figure.suptitle("names: validation loss")
-    save_marked(figure, found_runs(tmp_path), tmp_path / "a.png")
+    save_marked(figure, gather(tmp_path), tmp_path / "a.png")
     assert figure.get_suptitle() == "names: validation loss" + (SAMPLE_MARK if source == "sample" else "")
     assert (tmp_path / "a.png").exists()
 

@@ -19,7 +19,7 @@ from firstlight.files.atomic import write_atomically
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import install_command
 from firstlight.lab.reports import tables
-from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs, has_folds
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, gather, has_folds
 from firstlight.lab.reports.boards import Board, Group, boards, last_part, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
 from firstlight.lab.reports.page import page
@@ -110,7 +110,7 @@ def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
 def decide(options: ReportOptions, names: tuple[str, str]) -> None:
     """Print the verdict on two settings, and if it is undecided how many more seeds would decide. Raises UserError."""
     refuse_others(options, "decide", *OF_ALL_RUNS, "compare", "open")
-    runs, load = found_runs(options.folder, *options.more_folders), SavedPredictions(options.folder)
+    runs, load = gather(options.folder, *options.more_folders), SavedPredictions(options.folder)
     refuse_unknown_metric(options.metric, runs)
     found = boards(runs, direction_of(runs), options.metric)
     groups = [group for board in found for group in board.groups if group.counted]
@@ -143,7 +143,7 @@ def report(options: ReportOptions) -> Path:
     held_out = options.hold_out or []
     if held_out and not options.scaling:
         raise UserError(f"--hold-out {' '.join(held_out)}: requires --scaling; add it")
-    runs = found_runs(options.folder, *options.more_folders)
+    runs = gather(options.folder, *options.more_folders)
     refuse_unknown_metric(options.metric, runs)
     refuse_unknown("group-by", options.group_by or [], {key for run in runs for key in run.keys})
     if options.log:

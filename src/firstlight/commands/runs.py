@@ -14,9 +14,9 @@ import tyro
 
 from firstlight.command_options import JsonOption, parse
 from firstlight.errors import UserError
-from firstlight.lab.reports.all_runs import existing_run_folders, run_folders
+from firstlight.lab.reports.all_runs import existing_run_folders
 from firstlight.lab.reports.listing import Condition, Listed, conditions, in_order, lines, refuse_unknown
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, run_folders
 from firstlight.runs.gather import UNREADABLE, read_run
 from firstlight.runs.named import find_run
 from firstlight.runs.summary import Run

@@ -1,6 +1,7 @@
 """A run's folder and the files in it. Imports nothing heavy."""
 
 import json
+import logging
 import math
 import os
 import re
@@ -13,16 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
-from firstlight.files.atomic import UNFINISHED, leftovers, write_atomically
+from firstlight.files.atomic import leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
+log = logging.getLogger(__name__)
+
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
 EXPORTED_FILES = EXPORTED_WEIGHTS, EXPORTED_CONFIG = "model.safetensors", "config.json"  # of `export`, or transformers
+# Folders in that of a run, which have no runs.
+PARTS_OF_A_RUN = {"checkpoints", "evaluate", "samples", "confusion_matrix", "predictions", "wandb"}
 SWEEP_FILE = "multirun.yaml"  # in the folder of a sweep
 NOTES = "notes.json"  # in a run's folder: the note and the tags that were added after the training
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
@@ -278,12 +283,21 @@ def as_typed(path: Path) -> Path:
 def all_runs(log_dir: Path) -> list[RunFolder]:
     """Return every run below log_dir, single or in a sweep, the newest first."""
     found = []
-    for where, names, files in os.walk(log_dir):
-        names[:] = [name for name in names if not name.endswith(UNFINISHED)]  # a run that is being removed
-        if "metrics.json" in files and ".hydra" in names:
-            with suppress(FileNotFoundError):  # the run was removed meanwhile
-                found.append((Path(where, "metrics.json").stat().st_mtime, RunFolder(Path(where))))
+    for run in map(RunFolder, run_folders(log_dir) if log_dir.is_dir() else ()):
+        with suppress(FileNotFoundError):  # it has no record, or was removed meanwhile
+            if (run.path / ".hydra").is_dir():  # which a baseline does not have
+                found.append((run.metrics_file.stat().st_mtime, run))
     return [run for _, run in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+
+def run_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders that contain a run, complete or not, or a baseline. A run that is being removed is hidden."""
+    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
+        is_run = "metrics.json" in files or ".hydra" in names
+        if is_run:
+            yield Path(where)
+        has_parts = is_run or "checkpoints" in names  # those of a Trainer may be evaluated too
+        names[:] = [name for name in names if not name.startswith(".") and not (has_parts and name in PARTS_OF_A_RUN)]
 
 
 def is_finite(value: Any) -> TypeGuard[float]:

@@ -13,6 +13,7 @@ from firstlight.console import Console
 from firstlight.files.rows import write_rows
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
+from firstlight.runs.folder import run_folders
 from firstlight.runs.summary import SEED, Run, number
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class AtTheEnd(Callback):
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
-        if folder.is_dir():  # it is missing after dry_run=true
+        if folder.is_dir() and any(run_folders(folder)):  # not so after dry_run=true
             self.show(folder, [run for run in gather(folder) if run.is_counted and METRIC in run.metrics])
 
     def show(self, folder: Path, runs: Sequence[Run]) -> None:

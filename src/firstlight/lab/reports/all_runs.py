@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.files.regular import regular
-from firstlight.runs.folder import RunFolder, direction
+from firstlight.runs.folder import RunFolder, direction, run_folders
 from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
 from firstlight.runs.summary import Run, Value
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
-# Folders without runs.
-PARTS_OF_A_RUN = {"checkpoints", "evaluate", "samples", "confusion_matrix", "predictions", "wandb"}
 SEEDS = ("seed", "data.seed")
 PLACES = (WHERE_DATA_IS, "data.path", "data.name", "data.hub", "data.url")  # the fingerprint says whether data is equal
 FOLDS = ("data.folds", "data.fold", "data.fold_rows", "data.fold_seed", "data.fold_group")
@@ -48,13 +46,6 @@ LIMITS = {  # options that leave out a part of the data, and the texts of their 
     "trainer.overfit_batches": ("None", "0", "0.0"),
     "trainer.fast_dev_run": ("None", "False", "0"),
 }
-
-
-def found_runs(folder: Path, *others: Path) -> list[Run]:
-    """Return the runs below a folder and below others. Raises UserError if one of them is missing or has no runs."""
-    for each in (folder, *others):
-        existing_run_folders(each)
-    return gather(folder, *others)
 
 
 def has_folds(runs: Sequence[Run]) -> bool:
@@ -79,26 +70,17 @@ def existing_run_folders(folder: Path) -> list[Path]:
 def gather(folder: Path, *others: Path) -> list[Run]:
     """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names.
 
-    others: more folders, whose runs are named by their paths from the first folder.
+    others: more folders, whose runs are named by their paths from the first folder. Raises UserError if one of the
+    folders is missing or has no runs.
     """
-    names = {path: path.relative_to(folder).as_posix() for path in sorted(run_folders(folder))}
+    names = {path: path.relative_to(folder).as_posix() for path in existing_run_folders(folder)}
     known, start = {path.resolve() for path in names}, folder.resolve()
-    for path in sorted({path.resolve() for other in others for path in run_folders(other)} - known):
+    for path in sorted({path.resolve() for other in others for path in existing_run_folders(other)} - known):
         names[path] = Path(os.path.relpath(path, start)).as_posix()
     folders = list(names)
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
     runs = [read_run(RunFolder(path), name, most) for path, name in names.items()]
     return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
-
-
-def run_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders that contain a run, complete or not."""
-    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
-        is_run = "metrics.json" in files or ".hydra" in names
-        if is_run:
-            yield Path(where)
-        has_parts = is_run or "checkpoints" in names  # those of a Trainer may be evaluated too
-        names[:] = [name for name in names if not name.startswith(".") and not (has_parts and name in PARTS_OF_A_RUN)]
 
 
 def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, found_runs
+from firstlight.lab.reports.all_runs import SavedPredictions, direction_of, gather
 from firstlight.lab.reports.boards import Board, Group, boards, reason
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.tables import Table
@@ -113,7 +113,7 @@ def list_runs(folder: Path) -> "pandas.DataFrame":
     """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
     import pandas  # takes half a second
 
-    runs = found_runs(folder)
+    runs = gather(folder)
     load = SavedPredictions(folder)
     found = [judged(board, load) for board in boards(runs, direction_of(runs))]
     for run, problem in load.damaged.items():

@@ -11,10 +11,9 @@ from rich.text import Text
 
 from firstlight.console import Console, is_watched
 from firstlight.errors import UserError
-from firstlight.lab.reports.all_runs import run_folders
 from firstlight.lab.reports.listing import Condition, Listed, lines
 from firstlight.lab.reports.tables import duration
-from firstlight.runs.folder import RunFolder, last_lines
+from firstlight.runs.folder import RunFolder, last_lines, run_folders
 from firstlight.runs.gather import read_run
 from firstlight.runs.summary import Run, number
 from firstlight.terminal_text import say
