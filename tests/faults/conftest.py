@@ -16,7 +16,11 @@ from tests_support import Scripts, sample_reviews, sample_rows, some_names, writ
 PROPERTY = "trials"
 ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
 REAL = os.environ.get("FIRSTLIGHT_DATA")
-TASKS = ("sentiment", "names", "translation")
+DATA_OF = {"sentiment": "amazon_reviews", "names": "names/names.txt", "translation": "multi30k"}
+TASKS = tuple(DATA_OF)
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+RunOf = Callable[[str], Path]  # from a task to the folder of a run
+TrainingOf = Callable[[str], list[str]]  # from a task to the overrides of a training
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,7 +70,7 @@ def trials(request: pytest.FixtureRequest) -> Trials:
 
 
 @pytest.fixture(scope="session")
-def small_data(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+def small_data(made_once: MadeOnce) -> Path:
     """Return a folder with the first rows of every data set below $FIRSTLIGHT_DATA, or of generated data."""
     return made_once("small-data", write_real_data if REAL else write_generated_data)
 
@@ -98,43 +102,34 @@ def write_generated_data(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def training(small_data: Path) -> Callable[[str], list[str]]:
+def training(small_data: Path) -> TrainingOf:
     """Return a function for the overrides of a small training of a task: 50 steps, dropout, two validations."""
     common = [
         *("model=tiny", "dropout=0.2", "trainer.max_steps=50", "trainer.val_check_interval=25"),
         *("trainer.log_every_n_steps=5", "callbacks.checkpoint.every_n_train_steps=4", "threads=1"),
-        *("trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=null", "trainer.accelerator=cpu"),
+        *("trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=null", "trainer.accelerator=cpu", "logger=csv"),
     ]
     of_task = {
-        "sentiment": ["data.path=amazon_reviews", "context_length=23", "data.batch_size=10", "logger=csv"],
-        "names": ["data.path=names/names.txt", "data.batch_size=8", "model.dim=16", "logger=csv"],
-        "translation": ["data.path=multi30k", "tokenizer=word", "data.batch_tokens=200", "model.dim=32", "logger=csv"],
-    }
-    small = {
-        "sentiment": ["++callbacks.confusion_matrix=null"],
-        "names": ["callbacks.text_samples.num_tokens=11", "trainer.limit_val_batches=10"],
-        "translation": ["schedule.warmup_steps=20", "context_length=61", "trainer.limit_val_batches=3"],
+        "sentiment": "context_length=23 data.batch_size=10 ++callbacks.confusion_matrix=null",
+        "names": "data.batch_size=8 model.dim=16 callbacks.text_samples.num_tokens=11 trainer.limit_val_batches=10",
+        "translation": "tokenizer=word data.batch_tokens=200 model.dim=32 schedule.warmup_steps=20 context_length=61"
+        " trainer.limit_val_batches=3",
     }
 
     def overrides(task: str) -> list[str]:
-        where, *rest = of_task[task]
-        key, _, name = where.partition("=")
-        return [f"task={task}", f"{key}={small_data / name}", *rest, *common, *small[task]]
+        return [f"task={task}", f"data.path={small_data / DATA_OF[task]}", *common, *of_task[task].split()]
 
     return overrides
 
 
 @pytest.fixture(scope="session")
-def finished(
-    made_once: Callable[[str, Callable[[Path], None]], Path], training: Callable[[str], list[str]]
-) -> Callable[[str], Path]:
+def finished(made_once: MadeOnce, training: TrainingOf) -> RunOf:
     """Return a function for the folder of a finished run of a task. Tests only read it. Its cache is ../cache."""
 
     def run_of(task: str) -> Path:
         def fill(folder: Path) -> None:
             where = [f"hydra.run.dir={folder / 'run'}", f"paths.cache_dir={folder / 'cache'}"]
-            done = Scripts(folder).run("train", *training(task), *where)
-            assert done.returncode == 0, done.stdout + done.stderr
+            Scripts(folder).succeed("train", *training(task), *where)
 
         return made_once(f"finished-{task}", fill) / "run"
 
@@ -142,7 +137,7 @@ def finished(
 
 
 @pytest.fixture
-def copied(finished: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+def copied(finished: RunOf, tmp_path: Path) -> RunOf:
     """Return a function that copies the finished run of a task to the test's folder."""
 
     def copy_of(task: str) -> Path:

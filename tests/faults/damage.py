@@ -17,7 +17,7 @@ from typing import Any
 import hypothesis.strategies as st
 
 from firstlight.commands.frame import run
-from tests_support import captured
+from tests_support import Done, captured
 
 OTHER_FORMATS = {
     "nothing": b"",
@@ -200,6 +200,13 @@ def assert_refused(code: Any, err: str) -> None:
     assert len(lines) == 1, err
     assert len(lines[0]) < 3000, f"a line of {len(lines[0])} characters: {lines[0][:300]}"
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lines[0]), f"control characters: {lines[0]!r}"
+
+
+def is_refused(done: Done) -> bool:
+    """Return whether a command was refused, in one clean line. Fail if it has neither succeeded nor been refused."""
+    if done.returncode:
+        assert_refused(done.returncode, done.stderr)
+    return bool(done.returncode)
 
 
 @contextmanager

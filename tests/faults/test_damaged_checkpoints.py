@@ -14,9 +14,10 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 import torch
+from torch.utils._pytree import tree_flatten
 
-from faults.conftest import TASKS
-from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, replaced
+from faults.conftest import TASKS, RunOf
+from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, is_refused, replaced
 from faults.trials import Trials, number_of, scaled
 from firstlight.kind.load import load
 from firstlight.lit.checkpoint import METADATA, read_checkpoint
@@ -52,72 +53,71 @@ TENSORS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-@pytest.mark.faults("damaged bytes: checkpoints")
-@pytest.mark.parametrize("task", TASKS)
-def test_damaged_bytes_are_noticed(task: str, trials: Trials, copied: Callable[[str], Path]) -> None:
-    run = copied(task)
-    whole = read_checkpoint(run / "checkpoints" / "best.ckpt")
+class Best:
+    """The best checkpoint of a run of a task."""
 
+    def __init__(self, task: str, run: Path) -> None:
+        self.task, self.run, self.path = task, run, run / "checkpoints" / "best.ckpt"
+        self.whole = read_checkpoint(self.path)
+
+    def use_with(self, **changes: Any) -> None:
+        """Use the run with other values in the checkpoint."""
+        torch.save({**self.whole, **changes}, self.path)
+        use(self.run)
+
+
+@pytest.fixture(params=TASKS)
+def best(request: pytest.FixtureRequest, copied: RunOf) -> Best:
+    return Best(request.param, copied(request.param))
+
+
+@pytest.mark.faults("damaged bytes: checkpoints")
+def test_damaged_bytes_are_noticed(trials: Trials, best: Best) -> None:
     def check(damage: Damage) -> None:
-        with damaged(run / "checkpoints" / "best.ckpt", damage):
-            loaded = answered(lambda: load(run))
-            if loaded is not None:
-                assert_same(read_checkpoint(run / "checkpoints" / "best.ckpt"), whole)
+        with damaged(best.path, damage):
+            if answered(lambda: load(best.run)) is not None:
+                assert_same(read_checkpoint(best.path), best.whole)
 
-    trials.examples(damages(), check, BYTES, f"best.ckpt of {task}")
+    trials.examples(damages(), check, BYTES, f"best.ckpt of {best.task}")
 
 
 @pytest.mark.faults("damaged bytes: checkpoints")
-@pytest.mark.parametrize("task", TASKS)
-def test_metadata_of_other_values_is_refused_or_read(
-    task: str, trials: Trials, copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = copied(task)
-    path = run / "checkpoints" / "best.ckpt"
-    whole = read_checkpoint(path)
+def test_metadata_of_other_values_is_refused_or_read(trials: Trials, best: Best) -> None:
+    metadata = best.whole[METADATA]
 
     def check(change: tuple[float, int]) -> None:
         where, number = change
-        metadata = replaced(whole[METADATA], where, VALUES[number])
-        torch.save({**whole, METADATA: metadata}, path)
-        use(run)
+        best.use_with(**{METADATA: replaced(metadata, where, VALUES[number])})
 
-    trials.examples(
-        st.tuples(st.floats(0, 1), st.integers(0, len(VALUES) - 1)), check, METADATA_CASES, f"metadata of {task}"
-    )
+    changes = st.tuples(st.floats(0, 1), st.integers(0, len(VALUES) - 1))
+    trials.examples(changes, check, METADATA_CASES, f"metadata of {best.task}")
 
     def check_tokenizer(damage: Damage) -> None:
-        text = damage.apply(whole[METADATA]["tokenizer"].encode()).decode("utf-8", "replace")
-        torch.save({**whole, METADATA: {**whole[METADATA], "tokenizer": text}}, path)
-        use(run)
+        text = damage.apply(metadata["tokenizer"].encode()).decode("utf-8", "replace")
+        best.use_with(**{METADATA: {**metadata, "tokenizer": text}})
 
-    trials.examples(damages("value"), check_tokenizer, TOKENIZERS, f"tokenizer of {task}")
+    trials.examples(damages("value"), check_tokenizer, TOKENIZERS, f"tokenizer of {best.task}")
 
 
 @pytest.mark.faults("damaged bytes: checkpoints")
-@pytest.mark.parametrize("task", TASKS)
-def test_weights_of_another_shape_or_type_are_refused(task: str, trials: Trials, copied: Callable[[str], Path]) -> None:
-    run = copied(task)
-    path = run / "checkpoints" / "best.ckpt"
-    whole = read_checkpoint(path)
-    names = sorted(whole["state_dict"])
+def test_weights_of_another_shape_or_type_are_refused(trials: Trials, best: Best) -> None:
+    weights = best.whole["state_dict"]
 
     def check(change: tuple[str, str]) -> None:
         name, kind = change
-        weights = {**whole["state_dict"], name: TENSORS[kind](whole["state_dict"][name])}
+        changed = {**weights, name: TENSORS[kind](weights[name])}
         if kind == "none":
-            del weights[name]
-        torch.save({**whole, "state_dict": weights}, path)
-        use(run)
+            del changed[name]
+        best.use_with(state_dict=changed)
 
-    changes = st.tuples(st.sampled_from(names), st.sampled_from(sorted(TENSORS)))
-    trials.examples(changes, check, WEIGHTS, f"weights of {task}")
+    changes = st.tuples(st.sampled_from(sorted(weights)), st.sampled_from(sorted(TENSORS)))
+    trials.examples(changes, check, WEIGHTS, f"weights of {best.task}")
 
 
 @pytest.mark.faults("damaged bytes: last.ckpt of a resumed run")
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
-    task: str, trials: Trials, copied: Callable[[str], Path], tmp_path: Path
+    task: str, trials: Trials, copied: RunOf, tmp_path: Path
 ) -> None:
     run = copied(task)
     scripts = Scripts(tmp_path)
@@ -127,9 +127,7 @@ def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
         last = again / "checkpoints" / "last.ckpt"
         last.write_bytes(damage.apply(last.read_bytes()))
         done = scripts.run("train", f"resume={again}", "trainer.max_steps=60", f"paths.cache_dir={tmp_path / 'cache'}")
-        if done.returncode:
-            assert_refused(done.returncode, done.stderr)
-        else:
+        if not is_refused(done):
             steps = [line for line in (again / "history.jsonl").read_text().splitlines() if '"step": 4,' in line]
             assert len(steps) <= len(set(steps)), "the history has steps twice"
 
@@ -137,35 +135,27 @@ def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
 
 
 @pytest.mark.faults("overflow: weights of checkpoints")
-@pytest.mark.parametrize("task", TASKS)
-def test_weights_that_overflow_give_no_answer(
-    task: str, trials: Trials, copied: Callable[[str], Path], tmp_path: Path
-) -> None:
-    run = copied(task)
-    path = run / "checkpoints" / "best.ckpt"
-    whole = read_checkpoint(path)
-    weights = {name: weight for name, weight in whole["state_dict"].items() if weight.is_floating_point()}
+def test_weights_that_overflow_give_no_answer(trials: Trials, best: Best, tmp_path: Path) -> None:
+    whole = best.whole["state_dict"]
+    weights = {name: weight for name, weight in whole.items() if weight.is_floating_point()}
 
     def check(change: tuple[str, float]) -> None:
         name, exponent = change
         larger = {each: weight * 10**exponent for each, weight in weights.items() if name in ("all", each)}
-        torch.save({**whole, "state_dict": whole["state_dict"] | larger}, path)
-        use(run)
+        best.use_with(state_dict=whole | larger)
 
     changes = st.tuples(st.sampled_from(["all", *sorted(weights)]), st.floats(1, 38))
-    trials.examples(changes, check, OVERFLOWS, f"overflow of {task}")
-    torch.save({**whole, "state_dict": {name: weight * 1e15 for name, weight in whole["state_dict"].items()}}, path)
-    scripts = Scripts(tmp_path)
-    for use_of_run in ("evaluate", "explore"):
-        with trials.one(f"overflow of {task}: {use_of_run}", seconds=120):
-            done = scripts.run(use_of_run, str(run))
+    trials.examples(changes, check, OVERFLOWS, f"overflow of {best.task}")
+    best.use_with(state_dict={name: weight * 1e15 for name, weight in whole.items()})
+    for name in ("evaluate", "explore"):
+        with trials.one(f"overflow of {best.task}: {name}", seconds=120):
+            done = Scripts(tmp_path).run(name, str(best.run))
             assert "nan" not in done.stdout
-            if done.returncode:
-                assert_refused(done.returncode, done.stderr)
+            is_refused(done)
 
 
 @pytest.mark.faults("later versions: checkpoints and records")
-def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: RunOf, tmp_path: Path) -> None:
     run, scripts = copied("sentiment"), Scripts(tmp_path)
     path, record = run / "checkpoints" / "best.ckpt", run / "metrics.json"
     whole, recorded = read_checkpoint(path), json.loads(record.read_text())
@@ -186,9 +176,7 @@ def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: Callable[[s
 
 
 @pytest.mark.faults("replaced: checkpoints that are read")
-def test_a_checkpoint_that_a_training_replaces_is_read(
-    trials: Trials, copied: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_checkpoint_that_a_training_replaces_is_read(trials: Trials, copied: RunOf, tmp_path: Path) -> None:
     run, scripts = copied("sentiment"), Scripts(tmp_path)
     path = run / "checkpoints" / "best.ckpt"
     whole, ended = read_checkpoint(path), threading.Event()
@@ -210,8 +198,7 @@ def test_a_checkpoint_that_a_training_replaces_is_read(
         for arguments in (["--figures", "embeddings"], []):
             name = "explore" if arguments else "evaluate"
             with trials.one(f"{name} while it is replaced", seconds=120):
-                done = scripts.run(name, str(run), *arguments)
-                assert done.returncode == 0, done.stderr
+                scripts.succeed(name, str(run), *arguments)
     finally:
         ended.set()
         training.join()
@@ -240,15 +227,7 @@ def use(run: Path) -> None:
 
 def assert_same(first: Any, second: Any) -> None:
     """Fail unless two checkpoints have the same content."""
-    if isinstance(first, torch.Tensor):
-        assert torch.equal(first, second)
-    elif isinstance(first, dict):
-        assert first.keys() == second.keys()
-        for key, value in first.items():
-            assert_same(value, second[key])
-    elif isinstance(first, list | tuple):
-        assert len(first) == len(second)
-        for one, other in zip(first, second, strict=True):
-            assert_same(one, other)
-    else:
-        assert first == second
+    (ours, places), (theirs, other_places) = tree_flatten(first), tree_flatten(second)
+    assert places == other_places
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other

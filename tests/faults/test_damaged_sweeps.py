@@ -1,7 +1,6 @@
 """A sweep or a search with damaged files is continued by the same command, or gives a one-line error."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +9,8 @@ from typing import Any
 import optuna
 import pytest
 
-from faults.damage import Damage, answered, assert_refused, damages, replace_file
+from faults.conftest import TrainingOf
+from faults.damage import Damage, answered, damages, is_refused, replace_file
 from faults.trials import Trials
 from firstlight.sweeps.study import Study
 from tests_support import Scripts
@@ -23,21 +23,15 @@ def commands(training: list[str]) -> dict[str, list[str]]:
     """Return the commands of a sweep of two jobs and a search of two trials, with two steps each."""
     short = [*training, "trainer.max_steps=2", "trainer.limit_val_batches=1"]
     search = ["hparams_search=optuna", "hydra.sweeper.n_trials=2", "optimizer.lr=interval(0.001,0.1)"]
-    return {
-        "sweep": [*short, "seed=1,2", "sweep.name=sweep"],
-        "search": [*short, *search, "sweep.name=search"],
-    }
+    return {"sweep": [*short, "seed=1,2", "sweep.name=sweep"], "search": [*short, *search, "sweep.name=search"]}
 
 
 @pytest.mark.faults("damaged bytes: sweeps and searches")
 @pytest.mark.parametrize("kind", ["sweep", "search"])
-def test_a_damaged_sweep_goes_on_or_is_refused(
-    kind: str, trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
-) -> None:
+def test_a_damaged_sweep_goes_on_or_is_refused(kind: str, trials: Trials, training: TrainingOf, tmp_path: Path) -> None:
     command = commands(training("sentiment"))[kind]
     scripts = Scripts(tmp_path)
-    done = scripts.run("train", "-m", *command)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scripts.succeed("train", "-m", *command)
     sweep = tmp_path / "logs" / "sweeps" / kind
     job = min(path.parent for path in sweep.glob("*/metrics.json"))
     files = [job / "metrics.json", job / "history.jsonl", sweep / "multirun.yaml"]
@@ -48,9 +42,7 @@ def test_a_damaged_sweep_goes_on_or_is_refused(
         replace_file(file, damage.apply(whole[file]))
         try:
             done = scripts.run("train", "-m", *command)
-            if done.returncode:
-                assert_refused(done.returncode, done.stderr)
-            else:
+            if not is_refused(done):
                 records = [
                     json.loads((each.parent / "metrics.json").read_text()) for each in sweep.glob("*/metrics.json")
                 ]

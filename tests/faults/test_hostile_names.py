@@ -6,12 +6,13 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faults.conftest import RunOf, TrainingOf
 from faults.damage import assert_refused
 from faults.trials import Trials, drawn
 from firstlight.files.rows import read_rows
@@ -56,9 +57,7 @@ def assert_clean(done: Done, *, may_fail: bool = True, writes_results: bool = Fa
 
 @pytest.mark.faults("hostile names: folders of runs")
 @pytest.mark.parametrize("part", range(3))
-def test_a_run_in_a_folder_of_any_name_is_read(
-    part: int, trials: Trials, finished: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_run_in_a_folder_of_any_name_is_read(part: int, trials: Trials, finished: RunOf, tmp_path: Path) -> None:
     scripts = Scripts(tmp_path)
     further = ["trainer.max_steps=51", f"paths.cache_dir={tmp_path / 'cache'}"]
     for name in names_for("run folder", TRIED["run folder"])[part::3]:
@@ -81,7 +80,7 @@ def test_a_run_in_a_folder_of_any_name_is_read(
 @pytest.mark.faults("hostile names: folders, files, columns, classes, tags")
 @pytest.mark.parametrize("place", ["data file", "column", "class", "tag"])
 def test_a_training_with_any_name_is_done_or_refused(
-    place: str, trials: Trials, training: Callable[[str], list[str]], small_data: Path, tmp_path: Path
+    place: str, trials: Trials, training: TrainingOf, small_data: Path, tmp_path: Path
 ) -> None:
     source = small_data / "amazon_reviews" / "train.jsonl"
     rows = [row.values for row in itertools.islice(read_rows(source), 80)]
@@ -105,7 +104,7 @@ def test_a_training_with_any_name_is_done_or_refused(
 
 @pytest.mark.faults("hostile names: tags and names for W&B")
 def test_a_training_that_logs_to_wandb_with_any_label_is_done_or_refused(
-    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+    trials: Trials, training: TrainingOf, tmp_path: Path
 ) -> None:
     scripts = Scripts(tmp_path)
     short = [each for each in training("sentiment") if not each.startswith(("trainer.", "logger"))]
@@ -148,7 +147,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]
 
 
 @pytest.mark.faults("hostile names: texts that are typed")
-def test_texts_of_any_kind_are_answered(trials: Trials, finished: Callable[[str], Path], tmp_path: Path) -> None:
+def test_texts_of_any_kind_are_answered(trials: Trials, finished: RunOf, tmp_path: Path) -> None:
     scripts = Scripts(tmp_path)
     for name in names_for("texts", TYPED):
         uses = [
@@ -164,7 +163,7 @@ def test_texts_of_any_kind_are_answered(trials: Trials, finished: Callable[[str]
 
 
 @pytest.mark.faults("hostile names: terminals of ASCII")
-def test_a_terminal_of_ascii_is_no_crash(trials: Trials, finished: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_terminal_of_ascii_is_no_crash(trials: Trials, finished: RunOf, tmp_path: Path) -> None:
     scripts = Scripts(tmp_path)
     run = tmp_path / "logs" / "中文 é"
     shutil.copytree(finished("translation"), run)

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 
+from faults.conftest import RunOf
 from faults.damage import OTHER_FORMATS, VALUES, Damage, damages
 from faults.trials import Trials, number_of, scaled, shortened
 from tests_support import Process, Scripts
@@ -80,7 +81,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(finished: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(finished: RunOf, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Start a playground with three runs and a limit of 1024 open files."""
     scripts = Scripts(tmp_path_factory.mktemp("playground"))
     process = scripts.start("playground", *(str(finished(task)) for task in PATHS), "--port", "0")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from faults.conftest import TASKS
+from faults.conftest import TASKS, MadeOnce, TrainingOf
 from faults.trials import Trials, drawn, number_of
 from same_runs import assert_same_run
 from tests_support import Process, Scripts, children_of, wait_until
@@ -46,32 +46,27 @@ def kills(task: str) -> list[Kill]:
     """Return kills that together cover every signal and moment. The rest is random."""
     chosen = random.Random(number_of(f"kills of {task}"))
     numbers, moments = [*CODES], ["any", "save", "validation"]
-    made = []
-    for index in range(KILLS):
-        made.append(
-            Kill(
-                number=numbers[index % 3],
-                to_group=index % 4 < 2,
-                accumulate=chosen.choice([1, 1, 3]),
-                resume=chosen.choice(["auto", "folder"]),
-                moment=moments[(index // 3 + index) % 3],
-                after=chosen.randint(1, 9),
-                share=chosen.random(),
-            )
+    return [
+        Kill(
+            number=numbers[index % 3],
+            to_group=index % 4 < 2,
+            accumulate=chosen.choice([1, 1, 3]),
+            resume=chosen.choice(["auto", "folder"]),
+            moment=moments[(index // 3 + index) % 3],
+            after=chosen.randint(1, 9),
+            share=chosen.random(),
         )
-    return made
+        for index in range(KILLS)
+    ]
 
 
 @pytest.fixture
-def reference(
-    made_once: Callable[[str, Callable[[Path], None]], Path], training: Callable[[str], list[str]]
-) -> Callable[[str, int], Path]:
+def reference(made_once: MadeOnce, training: TrainingOf) -> Callable[[str, int], Path]:
     """Return a function for the folder of an uninterrupted run, by task and number of accumulated batches."""
 
     def run_of(task: str, accumulate: int) -> Path:
         def fill(folder: Path) -> None:
-            done = Scripts(folder).run("train", *command(training(task), accumulate), f"hydra.run.dir={folder / 'run'}")
-            assert done.returncode == 0, done.stdout + done.stderr
+            Scripts(folder).succeed("train", *command(training(task), accumulate), f"hydra.run.dir={folder / 'run'}")
 
         return made_once(f"whole-{task}-{accumulate}", fill) / "run"
 
@@ -80,23 +75,14 @@ def reference(
 
 def command(training: list[str], accumulate: int) -> list[str]:
     """Return the overrides of a training that accumulates the gradients of `accumulate` batches."""
-    return [
-        *training,
-        f"trainer.accumulate_grad_batches={accumulate}",
-        f"trainer.val_check_interval={25 * accumulate}",
-    ]
+    return [*training, f"trainer.accumulate_grad_batches={accumulate}", f"trainer.val_check_interval={25 * accumulate}"]
 
 
 @pytest.mark.faults("kills: weights, history, CSV, exit code")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("part", range(6))
 def test_a_run_that_was_killed_ends_as_one_that_was_not(
-    part: int,
-    task: str,
-    trials: Trials,
-    tmp_path: Path,
-    training: Callable[[str], list[str]],
-    reference: Callable[[str, int], Path],
+    part: int, task: str, trials: Trials, tmp_path: Path, training: TrainingOf, reference: Callable[[str, int], Path]
 ) -> None:
     for index, kill in drawn([*enumerate(kills(task))], f"kills of {task}")[part::6]:
         whole = reference(task, kill.accumulate)
@@ -115,9 +101,7 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(
 
 
 @pytest.mark.faults("signals: repeated within 30 ms")
-def test_a_repeated_signal_saves_the_step_that_is_named(
-    trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
-) -> None:
+def test_a_repeated_signal_saves_the_step_that_is_named(trials: Trials, tmp_path: Path, training: TrainingOf) -> None:
     chosen = random.Random(number_of("repeated signals"))
     for index in range(REPEATED):
         number, at = (
@@ -152,7 +136,7 @@ def test_a_repeated_signal_saves_the_step_that_is_named(
 @pytest.mark.faults("processes of a training: signals and deaths")
 @pytest.mark.parametrize("trainer", ["ddp_sim", "ddp"])
 def test_the_processes_of_a_training_end_together(
-    trainer: str, trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
+    trainer: str, trials: Trials, tmp_path: Path, training: TrainingOf
 ) -> None:
     chosen = random.Random(number_of(f"ranks of {trainer}"))
     strategy = {"ddp_sim": ["trainer=ddp_sim"], "ddp": ["trainer=ddp", "trainer.devices=2"]}[trainer]
@@ -181,7 +165,7 @@ def test_the_processes_of_a_training_end_together(
 @pytest.mark.faults("run folders that are removed or moved")
 @pytest.mark.parametrize("how", ["removed", "moved"])
 def test_a_run_whose_folder_vanishes_ends_with_one_line(
-    how: str, trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
+    how: str, trials: Trials, tmp_path: Path, training: TrainingOf
 ) -> None:
     with trials.one(how, seconds=SECONDS, memory=None):
         run = tmp_path / "run"

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from faults.conftest import RunOf, TrainingOf
 from faults.damage import Damage, answered, damages
 from faults.trials import Trials, drawn, number_of, scaled
 from firstlight.commands import runs as list_of_runs
@@ -89,7 +90,7 @@ def coming_and_going(run: Path, logs: Path) -> Iterator[None]:
 
 
 @pytest.mark.faults("runs that vanish while they are listed")
-def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: RunOf, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     stays = logs / "names" / "runs" / "stays"
     shutil.copytree(finished("names"), stays)
@@ -115,7 +116,7 @@ def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: Callable[[
 
 @pytest.mark.faults("killed workers of sweeps")
 def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(
-    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+    trials: Trials, training: TrainingOf, tmp_path: Path
 ) -> None:
     chosen = random.Random(number_of("killed workers"))
     for number in range(scaled(KILLED_SWEEPS)):
@@ -143,7 +144,7 @@ def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(
 
 @pytest.mark.faults("killed workers of sweeps")
 def test_the_jobs_of_a_killed_sweep_end_with_it_and_can_be_resumed(
-    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+    trials: Trials, training: TrainingOf, tmp_path: Path
 ) -> None:
     scripts, sweep = Scripts(tmp_path), ["-m", *training("names"), "trainer.max_steps=100000", "seed=1,2,3"]
     sweep += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -176,24 +177,21 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.faults("file systems without locks")
 def test_without_locks_trainings_and_sweeps_run_and_exclude_one_another(
-    no_locks: None, trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+    no_locks: None, trials: Trials, training: TrainingOf, tmp_path: Path
 ) -> None:
     scripts, run = Scripts(tmp_path), tmp_path / "run"
     command = [*training("names"), f"hydra.run.dir={run}", "trainer.max_steps=2"]
     with trials.one("a training", seconds=120, memory=None):
-        done = scripts.run("train", *command)
-        assert done.returncode == 0, done.stderr
+        done = scripts.succeed("train", *command)
         assert "the file system has no locks" in done.stdout + done.stderr
     with trials.one("a second process", seconds=120, memory=None), RunFolder(run).locked():
         done = scripts.run("train", f"resume={run}", "trainer.max_steps=4")
         assert done.returncode == 2
         assert "another process is training this run; wait for it, or stop it" in done.stderr
     with trials.one("the run is resumed", seconds=120, memory=None):
-        done = scripts.run("train", f"resume={run}", "trainer.max_steps=4")
-        assert done.returncode == 0, done.stderr
+        scripts.succeed("train", f"resume={run}", "trainer.max_steps=4")
     with trials.one("a sweep", seconds=240, memory=None):
-        done = scripts.run("train", "-m", *training("names"), "trainer.max_steps=2", "seed=1,2", "sweep.name=s")
-        assert done.returncode == 0, done.stderr
+        scripts.succeed("train", "-m", *training("names"), "trainer.max_steps=2", "seed=1,2", "sweep.name=s")
     left = list(tmp_path.rglob(f"*{HOLDER}"))
     assert not left
 
