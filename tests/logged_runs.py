@@ -122,9 +122,9 @@ def played(
 def log_a_sweep(folder: Path, data_folder: Path, tasks: Sequence[str]) -> None:
     (folder / "my_logger.py").write_text(OWN_LOGGER, encoding="utf-8")
     overrides = [
-        *(f"task={','.join(tasks)}", *SHORT, "logger=many", "test=true"),
+        *(f"task={','.join(tasks)}", *SHORT, "logger=many", "logger.wandb.log_model=true", "test=true"),
         *("+logger.trackio._target_=firstlight.runs.trackio_logger.TrackioLogger", "+logger.trackio.tags=[one]"),
-        "+logger.trackio.folder=${paths.log_dir}/trackio",
+        *("+logger.trackio.folder=${paths.log_dir}/trackio", "tags=[one,two]"),
         *("+logger.own._target_=my_logger.Lines", "+logger.own.folder=${paths.output_dir}"),
     ]
     own = no_key(folder) | {"FIRSTLIGHT_DATA": str(data_folder), "PYTHONPATH": str(folder)}

@@ -1,4 +1,4 @@
-"""The folder of a run, and files that are written completely or not at all."""
+"""The folder of a run: its record, its history, and what a killed process leaves."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.files.atomic import replacing, write_atomically
+from firstlight.files.atomic import replacing
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger, read_history
 
@@ -15,30 +15,6 @@ def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text('{"versions": {"firstlight": "0.9.1"}}')
     with pytest.raises(UserError, match=r"metrics\.json was written by firstlight 0\.9, .*; install firstlight 0\.9"):
         RunFolder(tmp_path).read()
-
-
-def test_only_one_process_holds_a_run(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    assert not folder.is_locked()
-    with folder.locked():
-        assert folder.is_locked()
-        with pytest.raises(UserError, match="another process is training this run"), RunFolder(tmp_path).locked():
-            pass
-    assert not folder.is_locked()
-
-
-def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "metrics.json"
-    write_atomically(target, "old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_atomically(target, "new")
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_resumed_history_removes_the_lines_that_are_written_again(tmp_path: Path) -> None:

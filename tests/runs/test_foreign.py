@@ -130,12 +130,11 @@ WHERE = [
 ]
 
 
-@pytest.mark.parametrize("line", CODE)
-def test_a_strangers_run_starts_no_code(line: str, canary: Path, scripts: Scripts) -> None:
-    folder = run_folder(scripts.folder / "theirs", "task=sentiment", "data.source=sample", line)
+def test_a_strangers_run_starts_no_code(canary: Path, scripts: Scripts) -> None:
+    folder = run_folder(scripts.folder / "theirs", "task=sentiment", "data.source=sample", *CODE)
     before = set(scripts.folder.rglob("*"))
     error = scripts.refuse("train", f"resume={folder.path}", "trainer.max_steps=1")
-    assert error.rstrip().endswith(f"type it again: {shlex.quote(line)}")
+    assert error.rstrip().endswith(f"type it again: {shlex.join(CODE)}")
     assert set(scripts.folder.rglob("*")) == before
     assert (scripts.folder / "kept.txt").read_text() == "kept"
     assert not any(name.startswith("evil") for name in sys.modules)
@@ -152,8 +151,8 @@ def test_the_refusal_names_the_key_and_the_target(tmp_path: Path) -> None:
         foreign.kept_overrides(folder.overrides_file, [])
 
 
-@pytest.mark.parametrize("line", PLACES)
-def test_a_strangers_run_chooses_no_place_and_no_address(line: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [*CODE, *PLACES])
+def test_a_strangers_run_chooses_no_code_no_place_and_no_address(line: str, tmp_path: Path) -> None:
     folder = run_folder(tmp_path, line)
     with pytest.raises(UserError, match="a run's folder may not choose that"):
         foreign.kept_overrides(folder.overrides_file, [])

@@ -1,6 +1,6 @@
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from PIL import Image
 from firstlight.errors import UserError
 from firstlight.runs import wandb_logger
 from firstlight.runs.wandb_logger import ResumableWandbLogger, logger_options
-from tests_support import Done, Scripts
+from tests_support import Scripts
 from wandb_files import Run, no_key, read_run, runs_below
 
 # --- what is left to the run ---
@@ -162,55 +162,44 @@ def test_online_what_the_server_has_is_not_logged_twice(tmp_path, starting_step:
     assert logged_by(run) == [(step, step, step / 10) for step in steps]
 
 
-# --- what a sweep of two runs leaves, the first with a rate that no training survives ---
+# --- what the runs of a sweep leave, and one with a rate that no training survives ---
+
+
+@pytest.fixture
+def finished(logged: Callable[[str], Run]) -> Run:
+    """Return the first of three runs of a sweep."""
+    return logged("stars")
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[Done, list[Run]]:
-    """Two runs in one process, in the order in which they ran: the loss of the first is no number after a step."""
+def failed(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> Run:
+    """Return a run whose loss is no number after a step."""
     folder = tmp_path_factory.mktemp("wandb")
     overrides = [
-        f"data.path={reviews_folder}",
-        *("task=stars", "model=tiny", "context_length=23", "data.batch_size=40", "optimizer.lr=1e30,1e-3"),
+        *(f"data.path={reviews_folder}", "task=stars", "model=tiny", "context_length=23", "optimizer.lr=1e30"),
         *("trainer.max_steps=6", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=3"),
-        *("trainer.accelerator=cpu", "test=false", "++callbacks.confusion_matrix=null", "tags=[one,two]"),
-        *("logger=wandb", "logger.wandb.log_model=true"),
+        *("trainer.accelerator=cpu", "test=false", "logger=wandb", "logger.wandb.log_model=true"),
     ]
-    done = Scripts(folder).run_alone("train", "-m", *overrides, environ=no_key(folder))
-    runs = runs_below(folder / "logs" / "sweeps")
-    return done, sorted(runs, key=lambda run: [1e30, 1e-3].index(run.config["optimizer"]["lr"]))
+    assert Scripts(folder).run_alone("train", *overrides, environ=no_key(folder)).returncode == 1
+    (run,) = runs_below(folder / "logs")
+    return run
 
 
-@pytest.fixture
-def finished(sweep) -> Run:
-    return sweep[1][-1]
-
-
-@pytest.fixture
-def failed(sweep) -> Run:
-    return sweep[1][0]
-
-
-def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(sweep) -> None:
-    groups = set()
-    for run in sweep[1]:
+def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(logged) -> None:
+    for task in ("stars", "names", "translation"):
+        run = logged(task)
         (told,) = run.all("run")
-        groups.add(told["run_group"])
         assert told["run_group"] == run.folder.parent.name == run.config["sweep"]["name"]
-        assert told["project"] == "firstlight"
-        assert told["job_type"] == "train"
-        assert told["display_name"] == f"stars-{run.folder.name}"
-        assert told["tags"] == ["one", "two"]
-    assert len(groups) == 1
+        assert (told["project"], told["job_type"], told["tags"]) == ("firstlight", "train", ["one", "two"])
+        assert told["display_name"] == f"{task}-{run.folder.name}"
 
 
-def test_a_job_that_crashes_is_the_only_one_that_failed(sweep, finished) -> None:
-    done, runs = sweep
+def test_a_run_that_crashes_has_failed(failed: Run, finished: Run) -> None:
+    runs = (failed, finished)
     assert [[end.get("exit_code", 0) for end in run.all("exit")] for run in runs] == [[1], [0]]
     assert [run.summary["status"] for run in runs] == ["failed", "finished"]
     assert [run.metrics["status"] for run in runs] == ["failed", "finished"]
     assert finished.summary["parameters"] == finished.metrics["parameters"]
-    assert done.returncode == 1
 
 
 def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follows(tmp_path, monkeypatch) -> None:
@@ -227,8 +216,7 @@ def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follow
 
 
 @pytest.mark.parametrize(("stage", "steps"), [("val", [2, 5]), ("test", [6])])
-def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(logged, stage: str, steps: list[int]) -> None:
-    finished = logged("stars")
+def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(finished, stage: str, steps) -> None:
     pictures = finished.history(f"{stage}/confusion_matrix.path")
     assert [step for step, _ in pictures] == steps
     for _, path in pictures:
@@ -256,8 +244,9 @@ def test_the_best_checkpoint_is_an_artifact_where_it_is_asked_for(finished, fail
     assert not [artifact for artifact in failed.all("artifact") if artifact["type"] == "model"]
 
 
-def test_each_job_of_a_sweep_says_how_to_upload_it(sweep) -> None:
-    for run in sweep[1]:
+def test_each_job_of_a_sweep_says_how_to_upload_it(logged) -> None:
+    for task in ("stars", "names", "translation"):
+        run = logged(task)
         said = (run.folder / "output.txt").read_text()
         assert said.count("W&B: no key, so this run is kept offline") == 1
         assert re.findall(r"W&B: kept offline; to upload it: wandb sync (\S+)", said) == [str(run.files.parent)]
