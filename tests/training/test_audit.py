@@ -7,12 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.data import CharacterData, PairData, ReviewData
-from firstlight.generator.network import Generator
-from firstlight.lit import Classification, Generation, Translation
-from firstlight.masked.data import MaskedReviewData
-from firstlight.masked.module import MaskedLanguageModeling
-from firstlight.networks.cache import KeyValueCache
+from callback_fixtures import sentences, syllables
+from firstlight.data import CharacterData, MaskedReviewData, ReviewData
+from firstlight.lit import Classification, Generation, MaskedLanguageModeling, Translation
+from firstlight.networks import Generator, KeyValueCache
 from firstlight.training.audit import Check, audit
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
@@ -29,9 +27,7 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> ReviewData:
 
 @pytest.fixture(scope="module")
 def novel(tmp_path_factory: pytest.TempPathFactory) -> CharacterData:
-    folder = tmp_path_factory.mktemp("novel")
-    (folder / "novel.txt").write_text("It was the best of times, it was the worst of times.\n" * 40)
-    return CharacterData(path=str(folder / "novel.txt"), context_length=12, cache_dir=str(folder))
+    return syllables(tmp_path_factory.mktemp("novel"))
 
 
 def audited(module: Any, data: Any, **options: Any) -> dict[str, Check]:
@@ -64,17 +60,7 @@ def test_the_other_kinds_pass(reviews: ReviewData, novel: CharacterData, tmp_pat
     found = audited(MaskedLanguageModeling.for_data(masked, **SIZES), masked, compiled=False)
     assert failed(found) == [], found
     assert found["padding"].passed
-    pairs = "\n".join(
-        f"a dog number {i % 7} runs,ein Hund Nummer {i % 7} rennt {'schnell' * (i % 2)}" for i in range(40)
-    )
-    (tmp_path / "pairs.csv").write_text("en,de\n" + pairs + "\n")
-    data = PairData(
-        path=str(tmp_path / "pairs.csv"),
-        source_column="en",
-        target_column="de",
-        tokenizer="word",
-        cache_dir=str(tmp_path),
-    )
+    data = sentences(tmp_path)
     found = audited(Translation.for_data(data, **SIZES), data, compiled=False)
     assert failed(found) == []
     assert found["padding"].passed

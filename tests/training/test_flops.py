@@ -7,10 +7,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from firstlight.classifier.options import ClassifierConfig
-from firstlight.generator.options import GeneratorConfig
+from firstlight.networks import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
 from firstlight.training.fit import training_flops
-from firstlight.translator.options import EncoderDecoderConfig
 
 DIM, LAYERS, HIDDEN, LENGTH, WORDS = 14, 2, 19, 13, 17
 SIZES: dict[str, Any] = {"dim": DIM, "num_heads": 7, "num_layers": LAYERS, "feed_forward_dim": HIDDEN}

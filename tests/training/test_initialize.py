@@ -1,7 +1,8 @@
 """Starting from another run's weights: what fits is taken, what a generator knows by name or by place is moved."""
 
 import logging
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,24 +14,17 @@ from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.classifier.data import ReviewData
-from firstlight.classifier.module import Classification
+from firstlight.data import PairData, ReviewData
 from firstlight.errors import UserError
-from firstlight.generator.module import Generation
-from firstlight.generator.network import Generator
-from firstlight.generator.options import GeneratorConfig
+from firstlight.lit import Classification, Generation, Translation, constant
 from firstlight.lit.checkpoint import STAMP
-from firstlight.lit.schedules import constant
+from firstlight.networks import EncoderDecoder, EncoderDecoderConfig, Generator, GeneratorConfig
 from firstlight.networks.positions import stretch
 from firstlight.networks.variants import Norm, Positions
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.training.initialize import initialize_from
-from firstlight.translator.data import PairData
-from firstlight.translator.module import Translation
-from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.options import EncoderDecoderConfig
 
 EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"
 POSITIONS = "network.positions.table.weight"
@@ -38,10 +32,10 @@ QUERY = "network.blocks.{}.self_attention.query.weight"
 RELATIVE = "network.blocks.0.self_attention.relative.table.weight"
 
 
-def generation(tokenizer: CharacterTokenizer, seed: int, **options: Any) -> Generation:
+def generation(seed: int, tokenizer: CharacterTokenizer | None = None, **options: Any) -> Generation:
     torch.manual_seed(seed)
     sizes = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 7, "norm": Norm.pre}
-    network = Generator(GeneratorConfig(**(sizes | options)), tokenizer.vocab_size)
+    network = Generator(GeneratorConfig(**(sizes | options)), (tokenizer or VOCABULARY).vocab_size)
     return Generation(network, partial(torch.optim.SGD, lr=0.1), constant)
 
 
@@ -53,70 +47,66 @@ def save(folder: Path, module: LightningModule, metadata: dict[str, Any]) -> Non
     torch.save(content, folder / "checkpoints" / "last.ckpt")
 
 
-@dataclass
-class Saved:
-    """Writes the weights of a generator as a run that has been trained."""
+Weights = dict[str, Tensor]
+VOCABULARY = CharacterTokenizer("abcdefg", "\ufffd")
 
-    folder: Path
-    more: dict[str, Any] = field(default_factory=dict)  # of the metadata
 
-    def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
-        save(self.folder, module, {"network": "generator", "tokenizer": tokenizer.to_json()} | self.more)
-        return {name: weight.clone() for name, weight in module.state_dict().items()}
+@pytest.fixture(autouse=True)
+def information(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def weights_of(module: LightningModule) -> Weights:
+    return {name: weight.clone() for name, weight in module.state_dict().items()}
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return Saved(tmp_path / "run")
+def initialized(tmp_path: Path) -> Callable[..., tuple[Weights, Weights, Weights]]:
+    """Return a function that saves a generator as a run, and starts another generator from it.
+
+    It returns the weights of the run, and those of the new generator before and after.
+    """
+
+    def initialize(old: Generation, new: Generation, theirs=VOCABULARY, ours=VOCABULARY, **more: Any):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        save(tmp_path / "run", old, {"network": "generator", "tokenizer": theirs.to_json()} | more)
+        before = weights_of(new)
+        initialize_from(str(tmp_path / "run"), tmp_path, new, SimpleNamespace(tokenizer=ours, metadata=dict))
+        return weights_of(old), before, new.state_dict()
+
+    return initialize
 
 
-def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer) -> tuple[dict[str, Tensor], ...]:
-    """The weights before and after."""
-    before = {name: weight.clone() for name, weight in module.state_dict().items()}
-    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer, metadata=dict))
-    return before, module.state_dict()
-
-
-def characters(letters: str, unknown_symbol: str | None = "\ufffd") -> CharacterTokenizer:
-    return CharacterTokenizer(letters, unknown_symbol)
-
-
-def test_weights_of_another_maximal_update_parametrization_are_refused(saved: Saved) -> None:
-    vocabulary, mup = characters("abc"), {"parametrization": "mup", "base_dim": 6}
-    saved.more = {"config": {"model": {"dim": 12, **mup}}}
-    saved(generation(vocabulary, 0, **mup), vocabulary)
+def test_weights_of_another_maximal_update_parametrization_are_refused(initialized, tmp_path: Path) -> None:
+    mup = {"parametrization": "mup", "base_dim": 6}
+    config = {"model": {"dim": 12, **mup}}
     with pytest.raises(UserError) as error:
-        initialized(saved, generation(vocabulary, 1), vocabulary)
+        initialized(generation(0, **mup), generation(1), config=config)
     assert str(error.value) == (
-        f"init_from={saved.folder}: its network has 2 times its base width, but the new network 1 times, so the "
+        f"init_from={tmp_path / 'run'}: its network has 2 times its base width, but the new network 1 times, so the "
         "same weights would give other logits; set model.dim, model.parametrization and model.base_dim as there"
     )
-    before, after = initialized(saved, generation(vocabulary, 1, **mup), vocabulary)
+    _, before, after = initialized(generation(0, **mup), generation(1, **mup), config=config)
     assert not torch.equal(before[HEAD], after[HEAD])
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("positions", Positions)
-def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, saved: Saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
+def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, initialized, caplog) -> None:
     options = {"positions": positions, "tie_embeddings": tied}
-    given = saved(generation(vocabulary, 0, **options), vocabulary)
-    with caplog.at_level(logging.INFO):
-        before, after = initialized(saved, generation(vocabulary, 1, **options), vocabulary)
+    given, before, after = initialized(generation(0, **options), generation(1, **options))
     assert all(torch.equal(weight, given[name]) for name, weight in after.items())
     assert not torch.equal(before[EMBEDDING], after[EMBEDDING])
     assert f"{len(after)} weights copied; not copied: none" in caplog.text
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_characters_that_both_know_keep_their_rows(tied: bool, saved: Saved, caplog) -> None:
+def test_characters_that_both_know_keep_their_rows(tied: bool, initialized, caplog) -> None:
     """The other vocabulary has them at other ids; the other words keep their new random vectors."""
-    theirs, ours = characters("acegikm"), characters("abcdefghi")
-    given = saved(generation(theirs, 0, tie_embeddings=tied), theirs)
-    module = generation(ours, 1, tie_embeddings=tied)
-    with caplog.at_level(logging.INFO):
-        before, after = initialized(saved, module, ours)
-    assert (module.network.head.weight is module.network.embedding.weight) is tied
+    theirs, ours = (CharacterTokenizer(letters, "\ufffd") for letters in ("acegikm", "abcdefghi"))
+    old, new = generation(0, theirs, tie_embeddings=tied), generation(1, ours, tie_embeddings=tied)
+    given, before, after = initialized(old, new, theirs, ours)
+    assert (new.network.head.weight is new.network.embedding.weight) is tied
     shared = set(theirs.words) & set(ours.words)
     assert shared == {"\ufffd", *"acegi"}
     for name in (EMBEDDING, HEAD, BIAS):
@@ -128,12 +118,9 @@ def test_characters_that_both_know_keep_their_rows(tied: bool, saved: Saved, cap
 
 
 @pytest.mark.parametrize("length", [13, 29, 7])
-def test_learned_positions_are_stretched_between_their_ends(length: int, saved: Saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
-    given = saved(generation(vocabulary, 0, positions=Positions.learned), vocabulary)
-    module = generation(vocabulary, 1, positions=Positions.learned, context_length=length)
-    with caplog.at_level(logging.INFO):
-        _, after = initialized(saved, module, vocabulary)
+def test_learned_positions_are_stretched_between_their_ends(length: int, initialized, caplog) -> None:
+    learned = {"positions": Positions.learned}
+    given, _, after = initialized(generation(0, **learned), generation(1, **learned, context_length=length))
     assert after[POSITIONS].shape == (length, 12)
     assert_close(after[POSITIONS], stretch(given[POSITIONS], length))
     assert (f"{POSITIONS} stretched from 7 to {length} rows" in caplog.text) is (length != 7)
@@ -143,35 +130,26 @@ def test_learned_positions_are_stretched_between_their_ends(length: int, saved: 
 @pytest.mark.parametrize(
     ("kind", "name", "first"), [(Positions.learned, POSITIONS, 0), (Positions.relative, RELATIVE, 3)]
 )
-def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(kind, name, first, saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
-    given = saved(generation(vocabulary, 0, positions=kind), vocabulary)
-    module = generation(vocabulary, 1, positions=kind, context_length=4)
-    with caplog.at_level(logging.INFO):
-        _, after = initialized(saved, module, vocabulary)
+def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(kind, name, first, initialized, caplog) -> None:
+    given, _, after = initialized(generation(0, positions=kind), generation(1, positions=kind, context_length=4))
     assert torch.equal(after[name], given[name][first : first + len(after[name])])
     assert f"{name} cut from" in caplog.text
 
 
-def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: Saved, caplog) -> None:
-    vocabulary = characters("abcdefg")
-    given = saved(generation(vocabulary, 0, positions=Positions.relative), vocabulary)
-    module = generation(vocabulary, 1, positions=Positions.relative, context_length=13)
-    with caplog.at_level(logging.INFO):
-        _, after = initialized(saved, module, vocabulary)
+def test_relative_positions_are_stretched_about_the_distance_of_nothing(initialized, caplog) -> None:
+    relative = {"positions": Positions.relative}
+    given, _, after = initialized(generation(0, **relative), generation(1, **relative, context_length=13))
     assert (given[RELATIVE].shape, after[RELATIVE].shape) == ((13, 4), (25, 4))
     assert_close(after[RELATIVE][::2], given[RELATIVE])  # a distance of 2 is now what 1 was, and 0 is still 0
     assert f"{RELATIVE} stretched from 13 to 25 rows" in caplog.text
 
 
-def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
-    vocabulary = characters("abcdefg")
-    saved(generation(vocabulary, 0), vocabulary)
-    module = generation(vocabulary, 1, dim=18, feed_forward_dim=17)
-    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+def test_a_network_of_another_width_takes_nothing(initialized) -> None:
+    new = generation(1, dim=18, feed_forward_dim=17)
+    before = weights_of(new)
     with pytest.raises(UserError, match=r"^init_from=.*: no weight in .*last\.ckpt has the name and shape of a weight"):
-        initialized(saved, module, vocabulary)
-    assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
+        initialized(generation(0), new)
+    assert all(torch.equal(weight, before[name]) for name, weight in new.state_dict().items())
 
 
 def sentence_tokenizer(*words: str) -> SentenceTokenizer:
@@ -226,8 +204,7 @@ def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], 
     save(folder, modules[0], modules[0].metadata or {})
     data = data_of(names)
     data.ensure_setup()
-    with caplog.at_level(logging.INFO):
-        initialize_from(str(folder), tmp_path, modules[1], data)
+    initialize_from(str(folder), tmp_path, modules[1], data)
     old, new = (module.state_dict() for module in modules)
     is_same = names == ["a", "b", "c"]
     for name, weight in old.items():

@@ -37,7 +37,7 @@ def fit(bench, at, folder: Path, rank: int, action) -> None:
         trainer.fit(bench.module(data), datamodule=data)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_process_that_started_the_others_ends_all_with_one_checkpoint(bench, at, tmp_path, number):
     def send() -> None:
         for _ in range(3):

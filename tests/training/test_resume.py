@@ -71,16 +71,16 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+@pytest.mark.parametrize("precision", ["32-true", pytest.param("64-true", marks=pytest.mark.slow)])
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(scripts, training, interrupt_at, precision) -> None:
-    training = [
-        *training,
-        f"trainer.precision={precision}",
-        "data.batch_size=20",
+    training = [*training, f"trainer.precision={precision}", "data.batch_size=20", "module.r_drop=1"]  # 60 steps
+    training += [
         "data.target_encoding=true",
-        "module.r_drop=1",
-    ]  # 60 steps
-    training += ["data.group_column=label", "data.finish_on=3", "data.finish_share=0.6", "data.random_span=true"]
+        "data.group_column=label",
+        "data.finish_on=3",
+        "data.finish_share=0.6",
+        "data.random_span=true",
+    ]
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"
@@ -135,14 +135,8 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     assert done.stdout.endswith("; to train it further, raise trainer.max_epochs or trainer.max_steps\n")
     scripts.succeed("train", f"resume={run}", "epochs=2")
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8
-    assert "epochs=2: no step is left to train" in scripts.refuse("train", f"resume={run}", "epochs=2")
-    assert "epochs=1: no step is left to train" in scripts.refuse("train", f"resume={run}", "epochs=1")
-    scripts.succeed("train", f"resume={run}", "trainer.max_epochs=3")
-    done = scripts.run("train", f"resume={run}", "trainer.max_epochs=3")
-    assert (done.returncode, done.stderr.partition(",")[0]) == (
-        2,
-        "error: trainer.max_epochs=3: no step is left to train",
-    )
+    for typed in ("epochs=2", "epochs=1", "trainer.max_epochs=2"):
+        assert f"error: {typed}: no step is left to train" in scripts.refuse("train", f"resume={run}", typed)
 
 
 @pytest.mark.parametrize(
