@@ -97,31 +97,25 @@ def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path
 # --- last ---
 
 
-def test_last_is_written_after_every_validation(bench, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("scores", "every", "options", "written", "last", "best"),
+    [
+        ([1, 2, 3, 4], None, {"val_check_interval": 3}, [None] * 3 + [3] * 3 + [6] * 3 + [9] * 3, 12, 3),
+        ([1, 2], 2, {"limit_train_batches": 4}, [None, None, 2, 2, 4, 4, 6, 6], 8, 4),
+        # an epoch without validation has no step that waits for one
+        ([1, 2, 3], 3, {"val_check_interval": 3, "check_val_every_n_epoch": 2}, [None] * 3 + [3] * 6 + [9] * 3, 12, 9),
+        # a validation in the middle of a step leaves the checkpoint as it was
+        ([2, 1, 3], None, {"val_check_interval": 4, "accumulate_grad_batches": 3}, [None] * 12, 4, 3),
+        ([], None, {"limit_val_batches": 0}, [None] * 12, 12, None),
+    ],
+)
+def test_last_is_written_after_each_validation_every_so_many_steps_and_at_the_end(
+    bench, tmp_path, scores, every, options, written, last, best
+) -> None:
     writes = Writes(tmp_path)
-    bench.fit(Scores(1, 2, 3, 4), best_and_last(tmp_path), writes, max_epochs=2, val_check_interval=3)
-    assert writes.steps == [None, None, None, 3, 3, 3, 6, 6, 6, 9, 9, 9]
-    assert step_of(tmp_path / "last.ckpt") == 12
-
-
-def test_last_is_written_every_so_many_steps_in_between(bench, tmp_path) -> None:
-    writes = Writes(tmp_path)
-    bench.fit(Scores(1), best_and_last(tmp_path, every=2), writes, limit_train_batches=7)
-    assert writes.steps == [None, None, 2, 2, 4, 4, 6]
-    assert step_of(tmp_path / "last.ckpt") == 7
-
-
-def test_last_is_written_at_the_end_of_a_run_without_validation(bench, tmp_path) -> None:
-    bench.fit(best_and_last(tmp_path), limit_val_batches=0, max_epochs=2)
-    assert step_of(tmp_path / "last.ckpt") == 12
-    assert not (tmp_path / "best.ckpt").exists()
-
-
-def test_in_an_epoch_without_validation_no_step_waits_for_one(bench, tmp_path) -> None:
-    writes = Writes(tmp_path)
-    options = {"max_epochs": 2, "val_check_interval": 3, "check_val_every_n_epoch": 2}
-    bench.fit(Scores(1, 2, 3), best_and_last(tmp_path, every=3), writes, **options)
-    assert writes.steps == [None, None, None, 3, 3, 3, 3, 3, 3, 9, 9, 9]
+    bench.fit(Scores(*scores), best_and_last(tmp_path, every=every), writes, max_epochs=2, **options)
+    assert writes.steps == written
+    assert (step_of(tmp_path / "last.ckpt"), step_of(tmp_path / "best.ckpt")) == (last, best)
 
 
 @pytest.mark.parametrize(
@@ -169,16 +163,6 @@ def test_with_accumulation_no_checkpoint_falls_between_two_steps(bench, tmp_path
     assert saved == [(1, 3), (2, 6), (3, 8)]
 
 
-def test_a_validation_in_the_middle_of_a_step_leaves_last_as_it_was(bench, tmp_path) -> None:
-    writes = Writes(tmp_path)
-    bench.fit(
-        Scores(2, 1, 3), best_and_last(tmp_path), writes, max_epochs=2, accumulate_grad_batches=3, val_check_interval=4
-    )
-    assert writes.steps == [None] * 12
-    assert step_of(tmp_path / "best.ckpt") == 3
-    assert step_of(tmp_path / "last.ckpt") == 4
-
-
 def test_a_sanity_check_and_an_evaluation_write_nothing(bench, tmp_path) -> None:
     data = bench.data()
     module = bench.module(data)
@@ -204,14 +188,15 @@ def test_checkpoints_are_kept_from_the_first_step_on_and_change_nothing(bench, t
     last, same = (read_checkpoint(tmp_path / name / "checkpoints/last.ckpt")["state_dict"] for name in ("kept", "not"))
     assert all(torch.equal(weight, same[key]) for key, weight in last.items())
     assert not all(torch.equal(weight, contents[6]["state_dict"][key]) for key, weight in last.items())
-    with pytest.raises(UserError, match=r"^callbacks\.checkpoint\.keep_every=0 must be at least 1, or null"):
-        BestAndLast("folder", "val/loss", "min", None, 0)
 
 
-@pytest.mark.parametrize("every", [0, -5])
-def test_every_so_many_steps_is_at_least_one(every: int) -> None:
-    with pytest.raises(UserError, match=rf"^callbacks\.checkpoint\.every_n_train_steps={every} must be at least 1"):
-        BestAndLast("folder", "val/loss", "min", every)
+@pytest.mark.parametrize(
+    ("every", "keep", "option"),
+    [(0, None, "every_n_train_steps=0"), (-5, None, "every_n_train_steps=-5"), (None, 0, "keep_every=0")],
+)
+def test_an_interval_of_steps_is_at_least_one(every, keep, option: str) -> None:
+    with pytest.raises(UserError, match=rf"^callbacks\.checkpoint\.{option} must be at least 1"):
+        BestAndLast("folder", "val/loss", "min", every, keep)
 
 
 # --- weights that are not finite ---

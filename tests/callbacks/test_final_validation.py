@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from firstlight.callbacks.checkpoint import BestAndLast, FinalValidation
-from firstlight.generator.metrics import TextSamples
+from firstlight.callbacks import BestAndLast, FinalValidation, TextSamples
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 from torchmetrics.classification import MulticlassAccuracy
 
 from firstlight.callbacks import Accuracy, ConfusionMatrix, LastPosition, Perplexity, TokenAccuracy, TorchMetric
 from firstlight.errors import UserError
+from stand_ins import trainer_of
 
 CLASSES, LENGTH, IGNORED = 3, 5, -100
 
@@ -44,20 +45,8 @@ class Own(LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.0)
 
 
-@pytest.fixture
-def trainer(tmp_path: Path) -> Callable[..., Trainer]:
-    def make(*callbacks: Any) -> Trainer:
-        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False, "accelerator": "cpu"}
-        return Trainer(
-            default_root_dir=tmp_path,
-            max_epochs=1,
-            callbacks=list(callbacks),
-            log_every_n_steps=1,
-            enable_checkpointing=False,
-            **quiet,
-        )
-
-    return make
+def trainer(*callbacks: Callback) -> Trainer:
+    return trainer_of(*callbacks, log_every_n_steps=1)
 
 
 def texts() -> TensorDataset:
@@ -98,25 +87,35 @@ def named(rows: list[tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
     return {"inputs": torch.stack(inputs), "labels": torch.stack(labels)}
 
 
-@pytest.mark.parametrize(("returns", "collate"), [(as_tensor, None), (as_dict, None), (with_targets, named)])
-def test_the_accuracy_of_a_module_of_the_user_is_that_of_its_logits(trainer, tmp_path, returns, collate) -> None:
-    data = texts()
-    module, loader = Own(returns, training=with_targets), DataLoader(data, batch_size=6, collate_fn=collate)
-    matrix = ConfusionMatrix(str(tmp_path), most_printed=0)
-    own = TorchMetric(MulticlassAccuracy(CLASSES, average="micro"), "own")
-    fitted = trainer(Accuracy(), matrix, own)
+@pytest.mark.parametrize(
+    ("callback", "data", "returns", "training", "collate"),
+    [
+        (Accuracy, texts(), as_tensor, with_targets, None),
+        (Accuracy, texts(), as_dict, with_targets, None),
+        (Accuracy, texts(), with_targets, with_targets, named),
+        (TokenAccuracy, windows(), as_tensor, as_dict, None),
+    ],
+)
+def test_the_accuracy_of_a_module_of_the_user_is_that_of_its_logits(callback, data, returns, training, collate) -> None:
+    module, loader = Own(returns, training), DataLoader(data, batch_size=6, collate_fn=collate)
+    fitted = trainer(callback(), TorchMetric(MulticlassAccuracy(CLASSES, average="micro"), "own"))
     fitted.fit(module, loader, loader)
     inputs, targets = data.tensors
-    expected = (module.layer(inputs).argmax(dim=1) == targets).float().mean()
+    is_real = targets != IGNORED
+    expected = (module.layer(inputs).argmax(dim=-1) == targets)[is_real].float().mean()
     for name in ("val/accuracy", "val/own"):
         assert float(fitted.callback_metrics[name]) == pytest.approx(float(expected))
     assert {"train/accuracy", "train/own"} <= set(fitted.callback_metrics)
-    trainer(matrix).validate(module, loader, verbose=False)
+
+
+def test_the_confusion_matrix_of_a_module_of_the_user_counts_each_text(tmp_path: Path) -> None:
+    matrix = ConfusionMatrix(str(tmp_path), most_printed=0)
+    trainer(matrix).validate(Own(with_targets), DataLoader(texts(), batch_size=6, collate_fn=named), verbose=False)
     assert sum(int(line.split(",")[2]) for line in (tmp_path / "validation.csv").read_text().splitlines()[1:]) == 20
 
 
 @pytest.mark.parametrize("returns", [only_loss, as_tensor, as_dict])
-def test_the_perplexity_of_a_module_of_the_user_is_that_of_its_targets_without_padding(trainer, returns) -> None:
+def test_the_perplexity_of_a_module_of_the_user_is_that_of_its_targets_without_padding(returns) -> None:
     data = windows()
     module, loader = Own(returns), DataLoader(data, batch_size=6)
     fitted = trainer(Perplexity())
@@ -126,20 +125,6 @@ def test_the_perplexity_of_a_module_of_the_user_is_that_of_its_targets_without_p
     expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten()).exp().item()
     assert float(fitted.callback_metrics["val/perplexity"]) == pytest.approx(expected, rel=1e-5)
     assert "train/perplexity" in fitted.callback_metrics
-
-
-def test_the_accuracy_of_tokens_of_a_module_of_the_user_is_that_of_its_logits(trainer: Any) -> None:
-    data = windows()
-    module, loader = Own(as_tensor, training=as_dict), DataLoader(data, batch_size=6)
-    own = TorchMetric(MulticlassAccuracy(CLASSES, average="micro"), "own")
-    fitted = trainer(TokenAccuracy(), own)
-    fitted.fit(module, loader, loader)
-    inputs, targets = data.tensors
-    is_real = targets != IGNORED
-    expected = (module.layer(inputs).argmax(dim=2) == targets)[is_real].float().mean()
-    for name in ("val/accuracy", "val/own"):
-        assert float(fitted.callback_metrics[name]) == pytest.approx(float(expected))
-    assert {"train/accuracy", "train/own"} <= set(fitted.callback_metrics)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +137,7 @@ def test_the_accuracy_of_tokens_of_a_module_of_the_user_is_that_of_its_logits(tr
         (TokenAccuracy, only_loss, None, r"TokenAccuracy requires `predicted`, but .* tensor of shape \(\); return "),
     ],
 )
-def test_a_step_that_returns_too_little_is_answered_with_what_to_return(trainer, callback, returns, collate, message):
+def test_a_step_that_returns_too_little_is_answered_with_what_to_return(callback, returns, collate, message):
     data = texts() if callback is Accuracy else windows()
     loader = DataLoader(data, batch_size=6, collate_fn=collate)
     with pytest.raises(UserError, match=message) as caught:
@@ -160,7 +145,7 @@ def test_a_step_that_returns_too_little_is_answered_with_what_to_return(trainer,
     assert "\n" not in str(caught.value)
 
 
-def test_a_training_step_without_logits_is_said_once(trainer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_training_step_without_logits_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     loader = DataLoader(texts(), batch_size=6)
     fitted = trainer(Accuracy())
     with caplog.at_level(logging.WARNING, logger="firstlight"):
@@ -172,7 +157,7 @@ def test_a_training_step_without_logits_is_said_once(trainer: Any, caplog: pytes
     ]
 
 
-def test_the_last_position_asks_for_the_loss_of_each_target(trainer: Any) -> None:
+def test_the_last_position_asks_for_the_loss_of_each_target() -> None:
     module = Own(only_loss)
     module.network = nn.Identity()  # whose length of the context it reads
     module.network.context_length = LENGTH

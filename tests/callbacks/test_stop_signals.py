@@ -9,12 +9,10 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from firstlight.callbacks.checkpoint import BestAndLast, ReseedEveryStep
-from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd, signals_raise, signals_restored
+from firstlight.callbacks import BestAndLast, ReseedEveryStep, StopAtStepEnd
+from firstlight.callbacks.stop_signals import SIGNALS, signals_raise, signals_restored
 from firstlight.errors import Interrupted
-from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.lit.running_mean import TrainingLoss
-from firstlight.lit.schedules import linear
+from firstlight.lit import TrainingLoss, linear, read_checkpoint
 
 
 class MissedError(BaseException):
@@ -68,19 +66,23 @@ class Counts(Callback):
 
 
 @pytest.mark.parametrize(
-    ("number", "exit_code", "hook"),
+    ("number", "hook", "call", "options", "step"),
     [
-        (signal.SIGINT, 130, "on_train_batch_start"),
-        (signal.SIGTERM, 143, "on_before_backward"),
-        (signal.SIGHUP, 129, "on_before_optimizer_step"),
+        (signal.SIGINT, "on_train_batch_start", 4, {}, 4),
+        (signal.SIGTERM, "on_before_backward", 4, {}, 4),
+        (signal.SIGHUP, "on_before_optimizer_step", 4, {}, 4),
+        # in an epoch without validation, a run must not wait for one
+        (signal.SIGINT, "on_before_backward", 2, {"val_check_interval": 2, "check_val_every_n_epoch": 2}, 2),
+        # in the last step of an epoch, a signal waits for the next step
+        (signal.SIGINT, "on_before_backward", 6, {"limit_val_batches": 0}, 7),
     ],
 )
-def test_a_step_is_finished_and_saved_before_the_run_ends(bench, at, tmp_path, number, exit_code, hook) -> None:
-    counts = Counts()
-    error = interrupted(bench, counts, at(hook, 4, sends(number)), StopAtStepEnd(), last(tmp_path))
-    assert error.exit_code == exit_code
-    assert (counts.batches, counts.validations) == (4, 0)
-    assert step_of(tmp_path) == 4
+def test_a_step_is_finished_and_saved_before_the_run_ends(bench, at, tmp_path, number, hook, call, options, step):
+    counts, sent = Counts(), at(hook, call, sends(number))
+    error = interrupted(bench, counts, sent, StopAtStepEnd(), last(tmp_path), **({"max_epochs": 2} | options))
+    assert error.exit_code == 128 + number
+    assert (counts.batches, counts.validations) == (step, 0)
+    assert step_of(tmp_path) == step
 
 
 def test_a_second_ctrl_c_ends_at_once(bench, at, tmp_path) -> None:
@@ -154,20 +156,6 @@ def test_a_validation_is_finished_and_counts(bench, at, tmp_path, options: dict[
         assert counts.batches == options.get("val_check_interval", 6)
         assert step_of(tmp_path / hook) == counts.batches
         assert checkpoint.best_score is not None
-
-
-def test_in_an_epoch_without_validation_the_step_is_saved(bench, at, tmp_path) -> None:
-    """A run must not wait for a validation that is never started."""
-    sent = at("on_before_backward", 2, sends(signal.SIGINT))
-    options = {"max_epochs": 2, "val_check_interval": 2, "check_val_every_n_epoch": 2}
-    interrupted(bench, sent, StopAtStepEnd(), last(tmp_path), **options)
-    assert step_of(tmp_path) == 2
-
-
-def test_a_signal_in_the_last_step_of_an_epoch_waits_for_the_next_step(bench, at, tmp_path) -> None:
-    sent = at("on_before_backward", 6, sends(signal.SIGINT))
-    interrupted(bench, sent, StopAtStepEnd(), last(tmp_path), max_epochs=2, limit_val_batches=0)
-    assert step_of(tmp_path) == 7
 
 
 @pytest.mark.parametrize("stage", ["validate", "test"])

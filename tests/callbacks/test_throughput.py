@@ -1,8 +1,7 @@
 import pytest
 from lightning.pytorch import Callback
 
-from firstlight.callbacks import throughput
-from firstlight.callbacks.throughput import Throughput
+from firstlight.callbacks import Throughput, throughput
 
 
 class Batches(Callback):

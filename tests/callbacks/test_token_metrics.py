@@ -11,11 +11,9 @@ import torch.nn.functional as F
 from lightning.pytorch import Callback
 from torch import Tensor
 
-from firstlight.callbacks import token_metrics
-from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy
-from firstlight.generator.metrics import BitsPerCharacter
+from firstlight.callbacks import BitsPerCharacter, LastPosition, Perplexity, TokenAccuracy, token_metrics
 from firstlight.generator.options import Preparation
-from firstlight.lit.running_mean import TrainingLoss
+from firstlight.lit import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 
@@ -123,49 +121,29 @@ def test_each_validation_measures_the_network_of_that_moment(writer_bench) -> No
 # --- training ---
 
 
-class Steps(Callback):
-    """Callback that computes the loss and the accuracy of every training batch again from its logits."""
+def test_the_training_perplexity_is_e_to_the_training_loss(writer_bench) -> None:
+    writer_bench.fit(Perplexity(), TrainingLoss(), log_every_n_steps=4, limit_train_batches=11)
+    losses = writer_bench.memory.curve("train/loss")
+    assert [step for step, _ in losses] == [3, 7]
+    expected = [(step, pytest.approx(math.exp(loss), rel=1e-5)) for step, loss in losses]
+    assert writer_bench.memory.curve("train/perplexity") == expected
+
+
+class Accuracies(Callback):
+    """Callback that computes the accuracy of every training batch again from its logits."""
 
     def __init__(self) -> None:
-        self.losses: list[float] = []
-        self.accuracies: list[float] = []
+        self.values: list[float] = []
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        self.losses.append(F.cross_entropy(outputs["logits"].flatten(0, 1), batch.targets.flatten()).item())
-        self.accuracies.append((outputs["logits"].argmax(dim=2) == batch.targets).float().mean().item())
-
-
-def exp_of_mean(losses: list[float]) -> float:
-    return math.exp(sum(losses) / len(losses))
-
-
-def test_the_training_perplexity_is_e_to_the_mean_loss_since_the_last_time(writer_bench) -> None:
-    steps = Steps()
-    writer_bench.fit(Perplexity(), TrainingLoss(), steps, log_every_n_steps=4, limit_train_batches=11)
-    assert writer_bench.memory.curve("train/perplexity") == [
-        (3, pytest.approx(exp_of_mean(steps.losses[:4]), rel=1e-5)),
-        (7, pytest.approx(exp_of_mean(steps.losses[4:8]), rel=1e-5)),
-    ]
-    assert [math.log(value) for _, value in writer_bench.memory.curve("train/perplexity")] == pytest.approx(
-        [value for _, value in writer_bench.memory.curve("train/loss")], rel=1e-5
-    )
-
-
-def test_a_resumed_training_writes_the_perplexity_that_an_uninterrupted_one_writes(writer_bench, at) -> None:
-    path = writer_bench.folder / "at-3.ckpt"
-    save = at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path))
-    writer_bench.fit(Perplexity(), save, log_every_n_steps=4)
-    (line,) = writer_bench.memory.curve("train/perplexity")
-    writer_bench.memory.lines.clear()
-    writer_bench.fit(Perplexity(), log_every_n_steps=4, ckpt_path=path)
-    assert writer_bench.memory.curve("train/perplexity") == [line]
+        self.values.append((outputs["logits"].argmax(dim=2) == batch.targets).float().mean().item())
 
 
 def test_the_training_accuracy_is_that_of_single_batches(writer_bench) -> None:
-    steps = Steps()
-    writer_bench.fit(TokenAccuracy(), steps, log_every_n_steps=3, limit_train_batches=11)
+    accuracies = Accuracies()
+    writer_bench.fit(TokenAccuracy(), accuracies, log_every_n_steps=3, limit_train_batches=11)
     assert writer_bench.memory.curve("train/accuracy") == [
-        (step, pytest.approx(steps.accuracies[step])) for step in (2, 5, 8)
+        (step, pytest.approx(accuracies.values[step])) for step in (2, 5, 8)
     ]
 
 

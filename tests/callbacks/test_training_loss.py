@@ -1,8 +1,8 @@
 import pytest
 from lightning.pytorch import Callback
 
-from firstlight.lit.losses import classification_loss
-from firstlight.lit.running_mean import TrainingLoss
+from firstlight.callbacks import Perplexity
+from firstlight.lit import TrainingLoss, classification_loss
 
 
 class TrueLosses(Callback):
@@ -19,42 +19,32 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-# --- the mean ---
-
-
-# --- the callback ---
-
-
-def test_the_mean_goes_on_into_the_next_epoch(bench) -> None:
+@pytest.mark.parametrize(
+    ("options", "logged"),
+    [
+        ({"log_every_n_steps": 4, "limit_train_batches": 3, "max_epochs": 3}, {3: slice(4), 7: slice(4, 8)}),
+        (
+            {"log_every_n_steps": 2, "limit_train_batches": 11, "accumulate_grad_batches": 3},
+            {1: slice(6), 3: slice(6, None)},
+        ),
+        ({"log_every_n_steps": 0}, {}),
+    ],
+    ids=["into the next epoch", "with accumulation", "without logging steps"],
+)
+def test_the_loss_is_the_mean_of_all_batches_since_it_was_logged(bench, options, logged: dict[int, slice]) -> None:
     losses = TrueLosses()
-    bench.fit(TrainingLoss(), losses, log_every_n_steps=4, limit_train_batches=3, max_epochs=3)
-    assert bench.memory.curve("train/loss") == [
-        (3, pytest.approx(mean(losses.values[:4]))),
-        (7, pytest.approx(mean(losses.values[4:8]))),
-    ]
+    bench.fit(TrainingLoss(), losses, **options)
+    expected = [(step, pytest.approx(mean(losses.values[part]))) for step, part in logged.items()]
+    assert bench.memory.curve("train/loss") == expected
 
 
-def test_with_accumulation_the_loss_is_that_of_a_batch_and_none_is_left_out(bench) -> None:
-    losses = TrueLosses()
-    bench.fit(TrainingLoss(), losses, log_every_n_steps=2, limit_train_batches=11, accumulate_grad_batches=3)
-    assert bench.memory.curve("train/loss") == [
-        (1, pytest.approx(mean(losses.values[:6]))),
-        (3, pytest.approx(mean(losses.values[6:]))),
-    ]
-
-
-def test_without_logging_steps_nothing_is_logged(bench) -> None:
-    bench.fit(TrainingLoss(), log_every_n_steps=0)
-    assert bench.memory.curve("train/loss") == []
-
-
-def test_what_was_summed_goes_into_the_checkpoint(bench, at, tmp_path) -> None:
+@pytest.mark.parametrize(("callback", "name"), [(TrainingLoss, "train/loss"), (Perplexity, "train/perplexity")])
+def test_what_was_summed_goes_into_the_checkpoint(writer_bench, at, callback, name: str) -> None:
     """A run that is resumed between two logged lines logs the same next line as an uninterrupted run."""
-    path = tmp_path / "at-3.ckpt"
-    bench.fit(
-        TrainingLoss(), at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path)), log_every_n_steps=4
-    )
-    (line,) = bench.memory.curve("train/loss")
-    bench.memory.lines.clear()
-    bench.fit(TrainingLoss(), log_every_n_steps=4, ckpt_path=path)
-    assert bench.memory.curve("train/loss") == [line]
+    path = writer_bench.folder / "at-3.ckpt"
+    save = at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path))
+    writer_bench.fit(callback(), save, log_every_n_steps=4)
+    (line,) = writer_bench.memory.curve(name)
+    writer_bench.memory.lines.clear()
+    writer_bench.fit(callback(), log_every_n_steps=4, ckpt_path=path)
+    assert writer_bench.memory.curve(name) == [line]

@@ -18,10 +18,9 @@ from firstlight.callbacks import (
     TokenAccuracy,
     Translations,
 )
-from firstlight.classifier.module import Classification
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.generator.module import Generation
+from firstlight.lit import Classification, Generation
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
 

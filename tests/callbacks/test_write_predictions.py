@@ -65,24 +65,30 @@ def test_a_text_is_divided_into_pieces_whatever_the_context_is() -> None:
     assert cut(400).key != long.key  # other targets cannot be paired
 
 
-def test_the_padding_of_sentence_pairs_is_left_out() -> None:
+def pairs() -> tuple[PairBatch, dict[str, torch.Tensor]]:
+    """Return a batch of two sentence pairs with padding, and outputs for it."""
     targets = torch.tensor([[3, 4, IGNORED], [5, IGNORED, IGNORED]])
     nothing = torch.zeros(2, 1, dtype=torch.long)
+    losses = torch.tensor([[0.5, 0.25, 0.0], [2.0, 0.0, 0.0]])
     batch = PairBatch(nothing, nothing > 0, nothing, targets, targets != IGNORED, torch.tensor([13, 11]), 3)
-    outputs = {
-        "token_losses": torch.tensor([[0.5, 0.25, 0.0], [2.0, 0.0, 0.0]]),
-        "predicted": torch.tensor([[3, 9, IGNORED], [5, 1, 1]]),
-    }
-    found = predictions_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
-    assert found.rows.tolist() == [11, 13]
-    assert (found.tokens.tolist(), found.correct.tolist(), found.losses.tolist()) == ([1, 2], [1, 1], [2.0, 0.75])
+    return batch, {"token_losses": losses, "predicted": torch.tensor([[3, 9, IGNORED], [5, 1, 1]])}
 
 
-def test_the_masked_words_of_a_text_are_summed() -> None:
-    ids = torch.zeros(3, 5, dtype=torch.long)
-    places, targets = torch.tensor([1, 4, 12]), torch.tensor([6, 7, 8])  # two in row 0, none in row 1, one in row 2
+def masked_words() -> tuple[MaskedBatch, dict[str, torch.Tensor]]:
+    """Return a batch with two masked words in the first row, none in the second and one in the third, and outputs."""
+    ids, losses = torch.zeros(3, 5, dtype=torch.long), torch.tensor([0.5, 1.0, 2.0])
+    places, targets = torch.tensor([1, 4, 12]), torch.tensor([6, 7, 8])
     batch = MaskedBatch(ids, ids == 0, places, targets, torch.tensor([2, 3, 5]), 15)
-    outputs = {"token_losses": torch.tensor([0.5, 1.0, 2.0]), "predicted": torch.tensor([6, 1, 8])}
+    return batch, {"token_losses": losses, "predicted": torch.tensor([6, 1, 8])}
+
+
+@pytest.mark.parametrize(
+    ("made", "rows", "tokens", "losses"),
+    [(pairs(), [11, 13], [1, 2], [2.0, 0.75]), (masked_words(), [2, 5], [2, 1], [1.5, 2.0])],
+    ids=["pairs", "masked words"],
+)
+def test_the_targets_of_a_text_are_summed_without_padding(made, rows, tokens, losses) -> None:
+    batch, outputs = made
     found = predictions_of({name: each.numpy() for name, each in _of_tokens(outputs, batch).items()})
-    assert found.rows.tolist() == [2, 5]
-    assert (found.tokens.tolist(), found.correct.tolist(), found.losses.tolist()) == ([2, 1], [1, 1], [1.5, 2.0])
+    assert (found.rows.tolist(), found.tokens.tolist(), found.losses.tolist()) == (rows, tokens, losses)
+    assert found.correct.tolist() == [1, 1]
