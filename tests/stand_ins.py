@@ -1,4 +1,4 @@
-"""Random texts and weights, quiet trainers, and a stand-in for a trainer, for tests of networks, data and modules."""
+"""Random texts, small networks of each kind, quiet trainers, and a stand-in for a trainer."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +8,21 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.trainer.states import TrainerStatus
 from torch import Tensor, nn
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
+
+WORDS, LENGTH, SOURCES = 23, 7, 11  # of the networks below: their words, and the tokens of their texts and sources
+SIZES: dict[str, Any] = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
+MASK = torch.arange(LENGTH) < torch.tensor([[LENGTH], [5]])
+SOURCE_MASK = torch.arange(SOURCES) < torch.tensor([[4], [SOURCES]])
+Made = tuple[Any, tuple[Tensor, ...]]  # a network with random weights, and its inputs: two texts
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1, vocab_size: int = 29) -> tuple[Tensor, Tensor]:
@@ -25,6 +39,34 @@ def randomized(network: nn.Module) -> Any:
     for parameter in network.parameters():
         nn.init.normal_(parameter, std=0.5)
     return network.double().eval()
+
+
+def random_ids(*shape: int, vocab_size: int = WORDS, seed: int = 1) -> Tensor:
+    """Return random token ids of a shape."""
+    return torch.randint(0, vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def make_hidden(*shape: int) -> Tensor:
+    """Return random vectors in float64."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def generator(**options: Any) -> Made:
+    return randomized(Generator(GeneratorConfig(**SIZES, **options), WORDS)), (random_ids(2, LENGTH),)
+
+
+def classifier(**options: Any) -> Made:
+    return randomized(Classifier(ClassifierConfig(**SIZES, **options), WORDS, 5)), (random_ids(2, LENGTH), MASK)
+
+
+def masked(**options: Any) -> Made:
+    token_ids = random_ids(2, LENGTH).masked_fill(torch.arange(LENGTH) == 2, WORDS)
+    return randomized(MaskedLanguageModel(MaskedConfig(**SIZES, **options), WORDS)), (token_ids, MASK)
+
+
+def translator(**options: Any) -> Made:
+    network = EncoderDecoder(EncoderDecoderConfig(**SIZES, num_decoder_layers=3, **options), WORDS, WORDS)
+    return randomized(network), (random_ids(2, SOURCES), random_ids(2, LENGTH), SOURCE_MASK, MASK)
 
 
 def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:

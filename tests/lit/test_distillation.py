@@ -7,15 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.classifier.module import Classification
-from firstlight.data.tables import IGNORED, ReviewBatch, TokenBatch
-from firstlight.generator.module import Generation
+from firstlight.data import PairBatch, ReviewBatch, TokenBatch
+from firstlight.data.tables import IGNORED
+from firstlight.lit import Classification, Generation, MaskedLanguageModeling, Training, Translation
 from firstlight.lit.losses import Distillation, NetworkTeacher, teacher_divergence
-from firstlight.lit.training import Training
-from firstlight.masked.module import MaskedLanguageModeling
 from firstlight.masked.network import MaskedBatch
-from firstlight.translator.data import PairBatch
-from firstlight.translator.module import Translation
 
 TEXTS, LENGTH, CLASSES = 5, 3, 7
 

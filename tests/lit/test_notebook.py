@@ -13,14 +13,10 @@ from torch import nn
 
 import callback_fixtures
 import firstlight
-from firstlight.classifier.data import ReviewData
-from firstlight.classifier.module import Classification
+from firstlight.data import CharacterData, PairData, ReviewData
 from firstlight.errors import UserError
-from firstlight.generator.data import CharacterData
-from firstlight.generator.module import Generation
-from firstlight.lit.schedules import linear
-from firstlight.translator.data import PairData
-from firstlight.translator.module import Translation
+from firstlight.lit import Classification, Generation, Translation, linear
+from stand_ins import trainer_of
 from tests_support import ROOT
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
@@ -50,12 +46,8 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., PairDat
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Callable[..., L.Trainer]:
-    def make(**options: Any) -> L.Trainer:
-        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-        defaults = {"max_epochs": 1, "limit_train_batches": 4, "limit_val_batches": 2, "logger": False}
-        return L.Trainer(default_root_dir=tmp_path, **(quiet | defaults | options))
-
-    return make
+    defaults = {"limit_train_batches": 4, "limit_val_batches": 2, "enable_checkpointing": True}
+    return lambda **options: trainer_of(default_root_dir=tmp_path, **(defaults | options))
 
 
 KINDS = ("reviews", "text", "sentences")
@@ -76,15 +68,6 @@ def test_a_loader_prepares_the_data_that_nobody_has_prepared(reviews: Any, text:
     for make in (reviews, text, sentences):
         for name in ("train", "val"):
             assert len(next(iter(getattr(make(), f"{name}_dataloader")()))) > 0
-
-
-def test_loaders_give_batches_of_tokens_after_a_training_too(parts: tuple[Any, Any], trainer: Any) -> None:
-    data, module = parts
-    before = next(iter(data.val_dataloader()))
-    trainer().fit(module, datamodule=data)
-    after = next(iter(data.val_dataloader()))
-    for one, other in zip(before, after, strict=True):
-        assert torch.equal(torch.as_tensor(one), torch.as_tensor(other))
 
 
 def test_every_pass_without_a_trainer_has_the_same_reviews_in_another_order(reviews: Any) -> None:
@@ -237,79 +220,50 @@ def test_a_mistake_is_one_line_that_names_the_choices(reviews, make, kind, messa
 # --- predictions and checkpoints ---
 
 
-def test_a_training_resumes_from_a_checkpoint_of_a_trainer(parts: tuple[Any, Any], trainer: Any) -> None:
+def test_a_checkpoint_predicts_texts_without_its_data_and_is_resumed_but_never_read_as_a_pickle(parts, trainer) -> None:
     data, module = parts
-    first = trainer()
+    before, first = next(iter(data.val_dataloader())), trainer()
     first.fit(module, datamodule=data)
-    again = type(module).load_from_checkpoint(first.checkpoint_callback.best_model_path)
+    for one, other in zip(before, next(iter(data.val_dataloader())), strict=True):
+        assert torch.equal(torch.as_tensor(one), torch.as_tensor(other)), "loaders give tokens after a training, too"
+    path = first.checkpoint_callback.best_model_path
+    with pytest.raises(ValueError, match="weights_only=False would run code"):
+        type(module).load_from_checkpoint(path, weights_only=False)
+    run, again = firstlight.load(path), type(module).load_from_checkpoint(path)
+    for name, weight in module.network.state_dict().items():
+        assert torch.equal(weight, again.network.state_dict()[name])
+        assert torch.equal(weight, run.network.state_dict()[name])
+    if isinstance(module, Generation):
+        assert all(run.generate(prompt, **WRITING).startswith(prompt) for prompt in PROMPTS)
+    else:
+        answers = run.predict_many(TEXTS) if isinstance(module, Classification) else run.translate_many(TEXTS)
+        assert len(list(answers)) == len(TEXTS)
     second = trainer(max_epochs=2)
-    second.fit(again, datamodule=data, ckpt_path=first.checkpoint_callback.best_model_path)
+    second.fit(again, datamodule=data, ckpt_path=path)
     assert second.global_step == 8
 
 
-def test_a_checkpoint_is_never_read_as_a_pickle(reviews: Any, trainer: Any) -> None:
-    module = Classification.for_data(reviews(), **SIZES)
-    fitted = trainer()
-    fitted.fit(module, datamodule=reviews())
-    with pytest.raises(ValueError, match="weights_only=False would run code"):
-        Classification.load_from_checkpoint(fitted.checkpoint_callback.best_model_path, weights_only=False)
+# --- other data ---
 
 
-# --- other data, and texts without data ---
-
-
-@pytest.fixture(scope="module")
-def other_reviews(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ReviewData]:
-    """Reviews with other words."""
-    folder = tmp_path_factory.mktemp("other")
-    rows = [f"{word} {other},{label}" for label, word in ((0, "awful"), (4, "great")) for other in ("lamp", "book")]
-    (folder / "other.csv").write_text("text,label\n" + "\n".join(rows * 20) + "\n", encoding="utf-8")
-
-    def make(**options: Any) -> ReviewData:
-        defaults = {"labels": "binary", "context_length": 11}
-        return ReviewData(path=str(folder / "other.csv"), cache_dir=str(folder / "cache"), **(defaults | options))
-
-    return make
-
-
-def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any, trainer: Any) -> None:
-    module, data = Classification.for_data(reviews(), **SIZES), other_reviews()
+def test_data_of_another_vocabulary_is_refused_unless_it_uses_that_of_the_module(reviews: Any, trainer: Any) -> None:
+    data, other = reviews(), reviews(tokenizer={"max_size": 11})
+    module = Classification.for_data(data, **SIZES)
     for use in ("fit", "validate", "test"):
         with pytest.raises(UserError, match=r"vocabulary of the network; call data\.use_vocabulary_of"):
-            getattr(trainer(), use)(module, datamodule=data)
-
-
-def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(reviews, other_reviews, trainer):
-    data = reviews()
-    module, other = Classification.for_data(data, **SIZES), other_reviews()
-    other.use_vocabulary_of(module)
-    assert "test/loss" in trainer().test(module, datamodule=other)[0]
-    assert other.tokenizer.to_json() == data.tokenizer.to_json()
+            getattr(trainer(), use)(module, datamodule=other)
     with pytest.raises(ValueError, match="the data is already set up"):
         other.use_vocabulary_of(module)
+    other = reviews(tokenizer={"max_size": 11})
+    other.use_vocabulary_of(module)
+    assert "test/loss" in trainer().test(module, datamodule=other, verbose=False)[0]
+    assert other.tokenizer.to_json() == data.tokenizer.to_json()
 
 
 def test_other_classes_are_refused(reviews: Any, trainer: Any) -> None:
     module, data = Classification.for_data(reviews(), **SIZES), reviews(labels="stars")
     with pytest.raises(UserError, match="does not have the class names"):
         trainer().validate(module, datamodule=data, verbose=False)
-
-
-def test_a_checkpoint_of_a_notebook_predicts_texts_without_its_data(parts: tuple[Any, Any], trainer: Any) -> None:
-    data, module = parts
-    fitted = trainer()
-    fitted.fit(module, datamodule=data)
-    path = fitted.checkpoint_callback.best_model_path
-    run, again = firstlight.load(path), type(module).load_from_checkpoint(path)
-    for name, weight in module.network.state_dict().items():
-        assert torch.equal(weight, again.network.state_dict()[name])
-        assert torch.equal(weight, run.network.state_dict()[name])
-    if isinstance(module, Classification):
-        assert len(list(run.predict_many(TEXTS))) == len(TEXTS)
-    elif isinstance(module, Generation):
-        assert all(run.generate(prompt, **WRITING).startswith(prompt) for prompt in PROMPTS)
-    else:
-        assert len(list(run.translate_many(TEXTS))) == len(TEXTS)
 
 
 def test_a_module_refuses_data_of_another_kind(text: Any) -> None:

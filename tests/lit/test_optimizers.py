@@ -10,10 +10,9 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
-from firstlight.lit.muon import MuonAdamW
+from firstlight.lit import MuonAdamW
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.masked.network import MaskedLanguageModel
-from firstlight.masked.options import MaskedConfig
+from firstlight.networks import MaskedConfig, MaskedLanguageModel
 
 MATRICES = {"linear.weight", "convolution.weight"}
 DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)

@@ -13,15 +13,10 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from callback_fixtures import sentences, syllables
-from firstlight.classifier.data import ReviewData
-from firstlight.classifier.module import Classification
-from firstlight.data.tables import ReviewBatch
+from firstlight.data import MaskedReviewData, ReviewBatch, ReviewData
 from firstlight.errors import UserError
-from firstlight.generator.module import Generation
-from firstlight.lit.losses import Distillation, classification_loss
-from firstlight.masked.data import MaskedReviewData
-from firstlight.masked.module import MaskedLanguageModeling
-from firstlight.translator.module import Translation
+from firstlight.lit import Classification, Generation, MaskedLanguageModeling, Translation, classification_loss
+from firstlight.lit.losses import Distillation
 from stand_ins import trainer_of
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1, "dropout": 0.0}

@@ -16,7 +16,7 @@ from firstlight.networks.block import build_block
 from firstlight.networks.config import TransformerConfig
 from firstlight.networks.masks import masked_softmax
 from firstlight.networks.variants import Positions
-from stand_ins import with_weights_of
+from stand_ins import make_hidden, with_weights_of
 
 make_config = partial(TransformerConfig, dropout=0.0)
 
@@ -28,31 +28,8 @@ def make_attention(dim: int = 15, num_heads: int = 3, head_dim: int = 5, **optio
     return MultiHeadAttention(dim, num_heads, head_dim, **options).double()
 
 
-def make_hidden(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-
-
 def with_weights(attention: MultiHeadAttention) -> Call:
     return lambda *arguments, **options: with_weights_of(attention, *arguments, **options)[0]
-
-
-def count(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-@pytest.mark.parametrize(
-    ("options", "parameters"),
-    [
-        ({}, 4_128),
-        ({"attention_bias": True}, 4_128 + 3 * 32),
-        ({"output_bias": False}, 4 * 32 * 32),
-        ({"output_projection": False}, 3 * 32 * 32),
-        ({"head_dim": 5}, 4 * 32 * 20 + 32),
-        ({"num_key_value_heads": 2}, 4_128 - 2 * 32 * 16),
-    ],
-)
-def test_the_config_decides_the_parameters(options: dict[str, int], parameters: int) -> None:
-    assert count(build_attention(make_config(dim=32, num_heads=4, **options))) == parameters
 
 
 @pytest.mark.parametrize(("dim", "num_heads", "head_dim"), [(50, 3, 50), (50, 3, 17), (15, 3, 5), (7, 1, 2)])

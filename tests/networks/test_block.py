@@ -7,18 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.networks.block import (
-    Block,
-    FeedForward,
-    GatedFeedForward,
-    GeneralBlock,
-    LinearFeedForward,
-    PostNormBlock,
-    build_block,
-    build_feed_forward,
-)
-from firstlight.networks.config import TransformerConfig
+from firstlight.networks import Block, FeedForward, GatedFeedForward, TransformerConfig, build_block, num_parameters
+from firstlight.networks.block import GeneralBlock, LinearFeedForward, PostNormBlock, build_feed_forward
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
+from stand_ins import make_hidden
 
 
 def make_config(**options: object) -> TransformerConfig:
@@ -31,14 +23,6 @@ def make_block(**options: object) -> Block:
     for parameter in block.parameters():  # norms too, so that a missing or repeated norm changes the result
         torch.nn.init.normal_(parameter, std=0.5)
     return block
-
-
-def make_hidden(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-
-
-def count(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 @pytest.mark.parametrize(
@@ -55,10 +39,15 @@ def count(module: torch.nn.Module) -> int:
         ({"activation": Activation.swiglu}, 4_128 + 4 * 32 + 3 * 32 * 85),
         ({"activation": Activation.swiglu, "feed_forward_dim": 37}, 4_128 + 4 * 32 + 3 * 32 * 37),
         ({"positions": Positions.relative, "context_length": 11}, 12_608 + 21 * 8),
+        ({"attention_bias": True}, 12_608 + 3 * 32),
+        ({"output_bias": False}, 12_608 - 32),
+        ({"output_projection": False}, 12_608 - 32 * 32 - 32),
+        ({"head_dim": 5}, 12_608 - 4 * 32 * 12),
+        ({"num_key_value_heads": 2}, 12_608 - 2 * 32 * 16),
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, object], parameters: int) -> None:
-    assert count(build_block(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
+    assert num_parameters(build_block(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
 
 
 @pytest.mark.parametrize(

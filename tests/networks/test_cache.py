@@ -8,25 +8,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.generator.network import Generator
-from firstlight.generator.options import GeneratorConfig
-from firstlight.networks.cache import KeyValueCache
+from firstlight.networks import Generator, GeneratorConfig, KeyValueCache
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
+from stand_ins import WORDS, random_ids, randomized
 
-VOCABULARY, CONTEXT = 29, 17
+CONTEXT = 17
 
 
 def make_generator(**options: object) -> Generator:
-    torch.manual_seed(0)
     sizes = {"dim": 7, "num_heads": 3, "head_dim": 10, "num_layers": 2, "context_length": CONTEXT}
-    generator = Generator(GeneratorConfig(**(sizes | options)), VOCABULARY).double().eval()
-    for parameter in generator.parameters():  # biases and norms too, so that a missing one changes the result
-        torch.nn.init.normal_(parameter, std=0.5)
-    return generator
-
-
-def random_texts(*shape: int, seed: int = 1) -> Tensor:
-    return torch.randint(0, VOCABULARY, shape, generator=torch.Generator().manual_seed(seed))
+    return randomized(Generator(GeneratorConfig(**(sizes | options)), WORDS))
 
 
 @torch.no_grad()
@@ -59,7 +50,7 @@ def test_it_does_not_matter_where_a_text_is_cut(options, sizes, batch, norm) -> 
     while sum(sizes) > CONTEXT:
         sizes.pop()
     generator = make_generator(**{"norm": norm} | options)
-    token_ids, cache = random_texts(batch, sum(sizes)), generator.new_cache()
+    token_ids, cache = random_ids(batch, sum(sizes)), generator.new_cache()
     assert_same_logits(read_in_chunks(generator, token_ids, sizes, cache), generator(token_ids))
     assert cache.length == sum(sizes)
 
@@ -68,12 +59,12 @@ def test_it_does_not_matter_where_a_text_is_cut(options, sizes, batch, norm) -> 
 def test_a_cleared_cache_never_reads_what_it_has_forgotten(options: dict[str, object]) -> None:
     generator = make_generator(**options)
     cache = generator.new_cache()
-    read_in_chunks(generator, random_texts(3, CONTEXT), [11, 5, 1], cache)
+    read_in_chunks(generator, random_ids(3, CONTEXT), [11, 5, 1], cache)
     cache.clear()
     for layer in cache.layers:
         layer.pairs.fill_(math.nan)
     for seed, batch in ((2, 3), (3, 2)):
-        token_ids = random_texts(batch, 13, seed=seed)
+        token_ids = random_ids(batch, 13, seed=seed)
         assert_same_logits(read_in_chunks(generator, token_ids, SIZES, cache), generator(token_ids))
         cache.clear()
 
@@ -97,14 +88,14 @@ def test_a_cleared_cache_never_reads_what_it_has_forgotten(options: dict[str, ob
 )
 def test_a_cache_is_right_however_the_network_is_made(options: dict[str, object]) -> None:
     generator = make_generator(**options)
-    token_ids = random_texts(3, 13)
+    token_ids = random_ids(3, 13)
     cached = read_in_chunks(generator, token_ids, SIZES, generator.new_cache())
     assert_same_logits(cached, generator(token_ids))
 
 
 def test_a_text_that_is_too_long_is_refused_and_leaves_the_cache_as_it_was() -> None:
     generator = make_generator()
-    token_ids, cache = random_texts(3, CONTEXT), generator.new_cache()
+    token_ids, cache = random_ids(3, CONTEXT), generator.new_cache()
     first = read_in_chunks(generator, token_ids[:, :11], [11], cache)
     with pytest.raises(ValueError, match=r"^a text of 28 tokens is longer than the context length, 17$"):
         generator(token_ids, cache)
@@ -123,14 +114,14 @@ def test_a_network_that_looks_ahead_has_no_cache() -> None:
 def test_a_cache_works_in_mixed_precision(positions: Positions) -> None:
     torch.manual_seed(0)
     config = GeneratorConfig(dim=12, num_heads=3, context_length=CONTEXT, positions=positions)
-    generator, token_ids = Generator(config, VOCABULARY).eval(), random_texts(3, 13)
+    generator, token_ids = Generator(config, WORDS).eval(), random_ids(3, 13)
     with torch.autocast("cpu", torch.bfloat16):
         cached = read_in_chunks(generator, token_ids, SIZES, generator.new_cache())
     assert_close(cached.float(), generator(token_ids), atol=0.05, rtol=0.05)
 
 
 def test_a_new_cache_reads_with_the_weights_of_now() -> None:
-    generator, token_ids = make_generator(), random_texts(3, 13)
+    generator, token_ids = make_generator(), random_ids(3, 13)
     read_in_chunks(generator, token_ids, SIZES, generator.new_cache())
     with torch.no_grad():
         for parameter in generator.parameters():
@@ -141,7 +132,7 @@ def test_a_new_cache_reads_with_the_weights_of_now() -> None:
 
 def test_what_a_convolution_saw_last_follows_the_texts_that_are_chosen() -> None:
     generator = make_generator(**LOOPED_AND_CONVOLVED)
-    token_ids, rows = random_texts(3, 13), torch.tensor([2, 0, 2, 1, 1])
+    token_ids, rows = random_ids(3, 13), torch.tensor([2, 0, 2, 1, 1])
     cache = generator.new_cache()
     read_in_chunks(generator, token_ids[:, :7], [5, 2], cache)
     cache.select(rows)

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
+from firstlight.networks import Classifier, ClassifierConfig
 
 CONFIG = ClassifierConfig(dim=12, num_heads=3, num_layers=2, context_length=13, causal=True, pooling="last")
 

@@ -9,56 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.classifier.network import BagOfWords, Classifier, LogisticRegression
+from firstlight.classifier.network import BagOfWords, LogisticRegression
 from firstlight.classifier.options import ClassifierConfig
 from firstlight.decoding.generate import generate
 from firstlight.generator.lstm import LSTM
-from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
-from firstlight.masked.network import MaskedLanguageModel
-from firstlight.masked.options import MaskedConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import attention_weights
 from firstlight.networks.instrument import activation_names, hooks, run_with_cache, run_with_hooks
 from firstlight.networks.variants import Positions
-from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.options import EncoderDecoderConfig
-
-SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
-BATCH, LENGTH, SOURCES, WORDS = 2, 7, 11, 23
-MASK = torch.arange(LENGTH) < torch.tensor([[LENGTH], [5]])
-SOURCE_MASK = torch.arange(SOURCES) < torch.tensor([[4], [SOURCES]])
-
-
-def texts(length: int) -> Tensor:
-    return torch.randint(0, WORDS, (BATCH, length), generator=torch.Generator().manual_seed(1))
-
-
-def made(network: nn.Module, *inputs: Tensor) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    """Return a network with random weights and biases in float64, and its inputs."""
-    torch.manual_seed(0)
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return network.double().eval(), inputs
-
-
-def generator(**options: Any) -> tuple[Any, tuple[Tensor, ...]]:
-    return made(Generator(GeneratorConfig(**SIZES, **options), WORDS), texts(LENGTH))
-
-
-def classifier(**options: Any) -> tuple[Any, tuple[Tensor, ...]]:
-    return made(Classifier(ClassifierConfig(**SIZES, **options), WORDS, 5), texts(LENGTH), MASK)
-
-
-def translator(**options: Any) -> tuple[Any, tuple[Tensor, ...]]:
-    config = EncoderDecoderConfig(**SIZES, num_decoder_layers=3, **options)
-    return made(EncoderDecoder(config, WORDS, WORDS), texts(SOURCES), texts(LENGTH), SOURCE_MASK, MASK)
-
-
-def masked(**options: Any) -> tuple[Any, tuple[Tensor, ...]]:
-    token_ids = texts(LENGTH).masked_fill(torch.arange(LENGTH) == 2, WORDS)
-    return made(MaskedLanguageModel(MaskedConfig(**SIZES, **options), WORDS), token_ids, MASK)
-
+from stand_ins import LENGTH, WORDS, classifier, generator, masked, translator
 
 CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "generator, post-norm": (generator, {}),
@@ -139,7 +99,7 @@ def test_the_steps_of_a_block_follow_from_one_another(positions: Positions) -> N
         assert_close(block.feed_forward.contract(cache["post", layer]), cache["mlp_out", layer])
     assert_close(cache["resid_post", 0], cache["resid_pre", 1])
     assert_close(network.head(cache["ln_final.hook_normalized"]), logits)
-    assert cache["pattern", 0].shape == (BATCH, 3, LENGTH, LENGTH)
+    assert cache["pattern", 0].shape == (2, 3, LENGTH, LENGTH)
     if positions is Positions.none:
         q, k = cache["q", 0], cache["k", 0]
         later = ~masks.causal(torch.arange(LENGTH), torch.arange(LENGTH))
@@ -173,7 +133,7 @@ def test_blocks_that_are_applied_again_have_their_own_numbers() -> None:
     for layer in range(5):
         assert torch.equal(cache["resid_post", layer], cache["resid_pre", layer + 1])
     stop = run_with_hooks(network, *inputs, fwd_hooks=[("blocks.5.hook_resid_post", lambda value, hook: value * 0)])
-    assert_close(stop, network.head(torch.zeros(BATCH, LENGTH, 12, dtype=torch.float64)))
+    assert_close(stop, network.head(torch.zeros(2, LENGTH, 12, dtype=torch.float64)))
 
 
 def test_the_captured_tensors_are_copies() -> None:
@@ -226,7 +186,7 @@ def test_gradients_flow_through_an_instrumented_network() -> None:
 @pytest.mark.parametrize("name", ["blocks.1.attn.hook_z", "blocks.1.hook_mlp_out", "blocks.0.attn.hook_k"])
 def test_generation_with_a_cache_sees_the_hooks(name: str) -> None:
     network, (token_ids,) = generator(positions="learned")
-    given = torch.tensor([[3, 8, 1, 5]]).expand(BATCH, -1)
+    given = torch.tensor([[3, 8, 1, 5]]).expand(2, -1)
     read = torch.cat((token_ids, given), dim=1)[:, :-1]
 
     def scored() -> Tensor:

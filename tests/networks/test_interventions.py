@@ -26,11 +26,10 @@ from firstlight.networks.interventions import (
 from firstlight.networks.variants import PoolingKind
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
-from stand_ins import randomized
+from stand_ins import SIZES, randomized
 
 WORDS, COUNT = 11, 8  # of the induction head: the vocabulary, and the tokens of each half of a text
 LENGTH, CERTAIN = 2 * COUNT, 30.0
-SIZES: dict[str, Any] = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
 
 
 def induction_network() -> Generator:

@@ -2,13 +2,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from firstlight.classifier.network import Classifier
-from firstlight.classifier.options import ClassifierConfig
-from firstlight.networks.config import TransformerConfig
+from firstlight.networks import Classifier, ClassifierConfig, EncoderDecoder, EncoderDecoderConfig, TransformerConfig
 from firstlight.networks.layers import NormOverWords, build_norm
 from firstlight.networks.variants import Norm, NormKind
-from firstlight.translator.network import EncoderDecoder
-from firstlight.translator.options import EncoderDecoderConfig
 
 
 @pytest.mark.parametrize("kind", NormKind)

@@ -5,18 +5,18 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from firstlight.networks.attention import build_attention
-from firstlight.networks.config import TransformerConfig
-from firstlight.networks.positions import (
+from firstlight.networks import (
     FractionalPositions,
     LearnedPositions,
     RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
-    build_positions,
+    TransformerConfig,
+    num_parameters,
     sinusoid,
-    stretch,
 )
+from firstlight.networks.attention import build_attention
+from firstlight.networks.positions import build_positions, stretch
 from firstlight.networks.variants import Positions
 
 make_config = partial(TransformerConfig, dropout=0.0)
@@ -26,10 +26,6 @@ def turned(rotary: RotaryPositions, heads: torch.Tensor, start: int = 0) -> torc
     """Return rotated heads, (batch, heads, length, head_dim). The module receives them concatenated."""
     side_by_side = heads.transpose(1, 2).flatten(2)
     return rotary(side_by_side, start).unflatten(2, (heads.shape[1], -1)).transpose(1, 2)
-
-
-def count(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 @pytest.mark.parametrize("first_position", [0, 1])
@@ -49,14 +45,14 @@ def test_sinusoidal_positions_are_added_and_have_nothing_to_learn_or_to_save() -
     positions = SinusoidalPositions(11, 7)
     hidden = torch.randn(2, 5, 7)
     assert_close(positions(hidden), hidden + sinusoid(torch.arange(5), 7))
-    assert count(positions) == 0
+    assert num_parameters(positions) == 0
     assert not positions.state_dict()
 
 
 def test_learned_positions_are_added_and_counted() -> None:
     positions = LearnedPositions(11, 7)
     hidden = torch.randn(2, 5, 7)
-    assert count(positions) == 11 * 7
+    assert num_parameters(positions) == 11 * 7
     assert_close(positions(hidden), hidden + positions.table.weight[:5])
     positions(hidden).sum().backward()
     assert_close(positions.table.weight.grad, torch.cat((torch.full((5, 7), 2.0), torch.zeros(6, 7))))  # a batch of two
@@ -123,7 +119,7 @@ def test_a_fractional_position_is_j_over_n_max_in_each_coordinate(first_position
     added = positions(torch.zeros(2, 3, 3), start=1)
     expected = torch.tensor([(j + first_position) / 5 for j in (1, 2, 3)])
     assert_close(added, expected[None, :, None].expand(2, 3, 3))
-    assert count(positions) == 0
+    assert num_parameters(positions) == 0
 
 
 @pytest.mark.parametrize("base", [10_000.0, 500_000.0])

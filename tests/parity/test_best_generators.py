@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from composed import composed
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.networks import build_network
+from firstlight.networks import num_parameters
 
 CHARACTERS = 72  # the characters of the plays, and the unknown symbol
 
@@ -22,7 +23,7 @@ CHARACTERS = 72  # the characters of the plays, and the unknown symbol
 def test_a_best_recipe_keeps_to_its_budget(experiment, parameters, most_parameters, most_characters) -> None:
     config = composed(f"experiment={experiment}")
     network = build_network(OmegaConf.to_object(config.model), CHARACTERS)
-    assert sum(parameter.numel() for parameter in network.parameters()) == parameters <= most_parameters
+    assert num_parameters(network) == parameters <= most_parameters
     steps = config.epochs * config.trainer.limit_train_batches
     assert 0.99 * most_characters < steps * config.data.batch_size * config.context_length <= most_characters
     assert config.context_length == 64

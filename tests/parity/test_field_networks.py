@@ -21,8 +21,8 @@ from torch.testing import assert_close
 from composed import composed
 from firstlight.export.folder import write_huggingface
 from firstlight.lit.networks import plain
-from firstlight.networks.block import Block
-from firstlight.translator.network import EncoderDecoder
+from firstlight.networks import Block, EncoderDecoder
+from stand_ins import random_ids
 from untrained_runs import randomized, untrained_run
 
 VOCABULARY, LENGTH = 61, 17
@@ -42,27 +42,22 @@ def options(experiment: str) -> Any:
     return OmegaConf.to_object(composed(f"experiment=field/{experiment}").model)
 
 
-def random_ids(seed: int = 1, vocab_size: int = VOCABULARY) -> Tensor:
-    return torch.randint(0, vocab_size, (2, LENGTH), generator=torch.Generator().manual_seed(seed))
-
-
 @pytest.mark.parametrize(
     ("experiment", "kind"),
     [("gpt2", "generator"), ("llama", "generator"), ("bert", "masked"), ("transformer_2017", "translator")],
 )
-def test_the_networks_have_their_logits_and_but_for_sizes_their_settings_in_transformers(
-    experiment, kind, tmp_path: Path
-) -> None:
+def test_the_networks_have_their_logits_and_settings_in_transformers(experiment, kind, tmp_path: Path) -> None:
     """The last id of BERT is [MASK], which ours does not score. Llama's norms and rotations are in float32."""
     import transformers
 
     config = options(experiment)
     run = untrained_run(tmp_path, kind, **{name: plain(value) for name, value in vars(config).items()})
     write_huggingface(run, tmp_path)
-    name = json.loads((tmp_path / "config.json").read_text())["architectures"][0]
-    theirs = getattr(transformers, name).from_pretrained(tmp_path, dtype=torch.float64).eval()
+    exported = json.loads((tmp_path / "config.json").read_text())
+    model_type = getattr(transformers, exported["architectures"][0])
+    theirs = model_type.from_pretrained(tmp_path, dtype=torch.float64).eval()
     size = run.tokenizer.vocab_size
-    token_ids = random_ids(vocab_size=size)
+    token_ids = random_ids(2, LENGTH, vocab_size=size)
     mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [LENGTH - 6]])
     with torch.no_grad():
         if kind == "translator":
@@ -74,9 +69,9 @@ def test_the_networks_have_their_logits_and_but_for_sizes_their_settings_in_tran
         else:
             ours, found = run.network(token_ids), theirs(token_ids).logits
         assert_close(found, ours, **(EXACT if experiment != "llama" else {"atol": 1e-5, "rtol": 1e-5}))
-    own, published = theirs.config.to_dict(), type(theirs.config)().to_dict()
-    other = {name for name in own if isinstance(published.get(name), str | float) and own[name] != published[name]}
-    assert experiment == "transformer_2017" or other <= {"rms_norm_eps"}  # the others are sizes
+    published = model_type.config_class().to_dict()
+    other = {name for name, value in exported.items() if isinstance(value, str | float) and value != published[name]}
+    assert experiment == "transformer_2017" or other <= {"dtype", "rms_norm_eps"}  # the others are sizes
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch warns that it does not use its fast path

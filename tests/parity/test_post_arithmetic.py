@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks import MultiHeadAttention, masks
 from stand_ins import with_weights_of
 
 LN3 = math.log(3)

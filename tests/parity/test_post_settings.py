@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from composed import composed
 from firstlight.data.windows import RandomWindows
 from firstlight.lit.networks import build_network
+from firstlight.networks import num_parameters
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.text.text_tokenizers import CharacterTokenizer
 
@@ -23,10 +24,6 @@ NO_UNKNOWN_SYMBOL = "tokenizer.unknown_symbol=null"
 
 def network_of(*overrides: str, vocab_size: int, num_classes: int = 0) -> nn.Module:
     return build_network(OmegaConf.to_object(composed(*overrides).model), vocab_size, num_classes)
-
-
-def count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
@@ -51,7 +48,7 @@ def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
 )
 def test_the_shipped_classifiers_have_the_parameters_of_the_posts(experiment, vocab_size, num_classes, parameters):
     network = network_of(f"experiment={experiment}", vocab_size=vocab_size, num_classes=num_classes)
-    assert count(network) == parameters
+    assert num_parameters(network) == parameters
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_the_shipped_classifiers_have_the_parameters_of_the_posts(experiment, vo
 def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(overrides, alphabet, vocab_size, parameters):
     tokenizer = tokenizer_of(alphabet, *overrides)
     assert tokenizer.vocab_size == vocab_size
-    assert count(network_of(*overrides, vocab_size=vocab_size)) == parameters
+    assert num_parameters(network_of(*overrides, vocab_size=vocab_size)) == parameters
 
 
 # --- options that determine a training ---
