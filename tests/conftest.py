@@ -84,6 +84,13 @@ def packages_are_searched_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """Let os.fsync do nothing: the files of tests need not survive a power cut. It takes milliseconds for each file."""
+    with contextlib.nullcontext() if TRUE_PROCESSES else patch.object(os, "fsync", lambda _: None):
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def figures_are_sketched(request: pytest.FixtureRequest) -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """Draw figures small and without a layout, which takes half of the time. Yields how to draw them in full.

@@ -30,5 +30,6 @@ set_start_method("fork")  # by default, joblib starts new processes, and each im
 USED = composed_once(Path(os.environ["COMPOSED_ONCE"]))  # a context ends when nothing refers to it
 USED.__enter__()
 ConstrainedLayoutEngine.execute = lambda *_: None  # as in the tests' own process
+os.fsync = lambda _: None  # as well
 gc.collect()
 gc.freeze()  # a garbage collection in a forked process would copy all memory pages

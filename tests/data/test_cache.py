@@ -75,8 +75,7 @@ TABLE = SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(ROWS * 1
 
 @pytest.fixture(autouse=True)
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Replace the network, use few names and do not wait for the disk, so that the tests are fast."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+    """Replace the network, and use few names, so that the tests are fast."""
     monkeypatch.setattr(sources, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(sources, "_load_dataset", lambda *_: {"train": TABLE, "test": TABLE})
     monkeypatch.setattr(corpus, "_fetch", lambda _: WORDS.encode())
