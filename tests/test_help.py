@@ -116,20 +116,10 @@ QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hyd
     [
         ("data.text_column=text (en)", f"{QUOTES} \"data.text_column='text (en)'\""),
         ("data.text_column=it's", f"{QUOTES} 'data.text_column='\"'\"'it\\'\"'\"'s'\"'\"''"),
-        ("stars", "write arguments as key=value, and quote a value with spaces; did you mean task=stars, experiment="),
-        ("lr", "write arguments as key=value, and quote a value with spaces; did you mean optimizer.lr=…?"),
     ],
 )
 def test_an_argument_that_hydra_cannot_read_is_answered_with_what_works(typed: str, message: str) -> None:
     assert explain(OverrideParseException(typed, "mismatched input")).startswith(f"{typed}: {message}")
-
-
-def test_a_file_alone_leads_to_the_key_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.csv").touch()
-    message = explain(OverrideParseException("my.csv", "mismatched input"))
-    assert message.startswith("my.csv: write arguments as key=value, and quote a value with spaces; ")
-    assert message.endswith("did you mean data.path=my.csv?")
 
 
 def test_the_quoting_of_a_message_works() -> None:

@@ -272,6 +272,15 @@ def captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         yield out, err
 
 
+def imported_by(code: str) -> set[str]:
+    """Return the modules that a new Python has imported after some code."""
+    program = f"{code}\nimport sys; print(*sys.modules)"
+    variables = {"PYTHONPATH": str(ROOT / "src"), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
 def wait_until(condition: Callable[[], bool], process: Process, seconds: float = 120) -> None:
     """Wait until a condition holds that a running process fulfills."""
     end = time.monotonic() + seconds

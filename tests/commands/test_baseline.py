@@ -83,8 +83,13 @@ def test_the_numbers_are_those_of_a_regression_in_a_few_lines(stars: tuple[Path,
         assert found == pytest.approx(expected, abs=1e-3), split
 
 
-def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
-    monkeypatch.setattr(baseline_classifier, "REGULARIZATION", (1.0,))  # one fit is enough
+@pytest.fixture
+def one_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let baselines try one strength of the regularization only."""
+    monkeypatch.setattr(baseline_classifier, "REGULARIZATION", (1.0,))
+
+
+def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews_folder: Path, one_fit: None) -> None:
     _, record = measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder), "--max-words", "7")
     assert record["parameters"] == 7 + 1
     assert "max_words=7" in record["overrides"]
@@ -114,8 +119,7 @@ def test_a_row_of_weight_2_counts_in_nb_svm_as_two_rows() -> None:
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
 
 
-def test_nb_svm_recognizes_words_that_it_has_not_seen_by_their_letters(scripts: Scripts, monkeypatch) -> None:
-    monkeypatch.setattr(baseline_classifier, "REGULARIZATION", (1.0,))  # one fit is enough
+def test_nb_svm_recognizes_words_that_it_has_not_seen_by_their_letters(scripts: Scripts, one_fit: None) -> None:
     rows = [f"this {'un' if number % 2 else ''}word{number},{number % 2}" for number in range(1000, 1100)]
     (scripts.folder / "mine.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     folder, record = measured(scripts, "--task", "reviews", "--data.path", "mine.csv", "--method", "nb-svm")
@@ -142,17 +146,7 @@ def test_of_equal_accuracies_the_one_with_the_lowest_loss_is_taken() -> None:
     assert best_of(tried, "val/loss") == 30.0
 
 
-def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[Path, dict]) -> None:
-    folder, record = stars
-    for stage, split in (("val", "validation"), ("test", "test")):
-        cells = list(csv.DictReader((folder / "confusion_matrix" / f"{split}.csv").open(encoding="utf-8")))
-        hits = sum(int(cell["count"]) for cell in cells if cell["true"] == cell["predicted"])
-        assert sum(int(cell["count"]) for cell in cells) == record["data"]["rows"][split]
-        assert hits / record["data"]["rows"][split] == pytest.approx(record["metrics"][f"{stage}/accuracy"])
-        assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
-
-
-def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(stars, trained) -> None:
+def test_predictions_and_confusion_matrices_are_saved_as_a_training_saves_them(stars, trained) -> None:
     folder, record = stars
     for stage, split in (("val", "validation"), ("test", "test")):
         ours, theirs = (read_predictions(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))
@@ -162,9 +156,14 @@ def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(stars, 
         largest = np.bincount(ours.targets).max() / len(ours.targets)  # all classes of the sample have the same size
         assert record["references"]["largest_class"][f"{stage}/accuracy"] == pytest.approx(largest)
         assert record["references"]["chance"][f"{stage}/accuracy"] == 1 / 5
+        cells = list(csv.DictReader((folder / "confusion_matrix" / f"{split}.csv").open(encoding="utf-8")))
+        hits = [int(cell["count"]) for cell in cells if cell["true"] == cell["predicted"]]
+        assert (sum(hits), sum(int(cell["count"]) for cell in cells)) == (ours.correct.sum(), len(ours.correct))
+        assert len(ours.correct) == record["data"]["rows"][split]
+        assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
 
 
-def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts) -> None:
+def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts, one_fit: None) -> None:
     rows = [f"{word} film number {number},{number % 2}" for number, word in enumerate(["awful", "great"] * 30)]
     (scripts.folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     stars = ["an awful thing,1", "awful,2", "so so,3", "great,4", "a great thing,5", "awful but cheap,5"]
@@ -283,7 +282,7 @@ def test_texts_without_a_word_are_a_mistake_of_the_data(scripts: Scripts) -> Non
     assert "the training texts have no words; check --data.text-column" in error
 
 
-def test_finished_folds_are_not_measured_again_and_all_are_pooled(scripts: Scripts) -> None:
+def test_finished_folds_are_not_measured_again_and_all_are_pooled(scripts: Scripts, one_fit: None) -> None:
     lines = [json.dumps({"text": f"{'good' if n % 2 else 'bad'} film {n}", "label": n % 2}) for n in range(60)]
     (scripts.folder / "own.jsonl").write_text("\n".join(lines))
     options = ("--task", "reviews", "--data.path", "own.jsonl")

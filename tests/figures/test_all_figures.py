@@ -19,9 +19,6 @@ TWO_RUNS = [
     for name in ("training", "validation")
 ]
 UNUSUAL: dict[str, Callable[[], Figure]] = {
-    "a narrow grid of attention": lambda: figures.plot_attention_grid(
-        {f"block {i}": np.ones((2, 40, 3)) for i in range(2)}
-    ),
     "a single map of attention": lambda: figures.plot_attention_grid({"block 0": np.full((1, 5, 5), 0.2)}),
     "calibration of two classes": lambda: figures.plot_calibration_curve(
         figures.calibration_bins(RNG.dirichlet([0.3, 0.3], 997), RNG.integers(2, size=997))

@@ -9,6 +9,7 @@ from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import Effect, effects_of, judged
 from firstlight.lab.reports.significance import paired_seeds
 from firstlight.runs.summary import Run, Value
+from run_folders import a_row
 
 METRIC = "val/loss"
 SWEEPS = 200
@@ -16,9 +17,7 @@ SEEDS = (1, 2, 3)
 
 
 def a_run(loss: float, tokens: int = 1000, **keys: Value) -> Run:
-    named = {"task": "names", "model": "tiny"} | keys
-    name = "-".join(map(str, named.values()))
-    return Run(name, "finished", keys=named, optimized_metric=METRIC, metrics={METRIC: loss}, tokens=tokens)
+    return a_row(value=loss, keys={"task": "names"} | keys, optimized_metric=METRIC, tokens=tokens)
 
 
 def sweep(seed: int, effect: float, *, noise: float = 0.02, interaction: float = 0.0) -> list[Run]:

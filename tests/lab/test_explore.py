@@ -4,8 +4,6 @@ import base64
 import html
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 
 from firstlight.commands.explore import shows_sample
 from firstlight.data.options import SourceKind
@@ -26,7 +23,7 @@ from firstlight.lab.explore.data import statistics
 from firstlight.lab.explore.page import Page
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.text_tokenizers import CharacterTokenizer, readable
-from tests_support import ROOT, Scripts
+from tests_support import Scripts, imported_by
 
 Trained = Callable[[str], Path]
 LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
@@ -70,7 +67,6 @@ DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class",
 DRAWN_HERE += ["position_similarity", "position_waves"]
 
 
-@pytest.mark.usefixtures("drawn_in_full")
 @pytest.mark.parametrize(
     ("asked", "figures"),
     [
@@ -82,7 +78,6 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(asked, figu
     notes = explored(scripts, str(own), *asked)
     assert drawn(own) == sorted(figures)
     for name in figures:
-        assert abs(imread(own / "figures" / f"{name}.png").shape[1] - 1200) <= 1
         svg = (own / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         assert ("expected at initialization: 0.693" in svg) == (name == "curves")
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
@@ -252,10 +247,10 @@ def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Traine
         "from firstlight.commands.explore import main\n"
         "try: main()\n"
         "except ValueError as error: assert '--figures surprise does not apply' in str(error), error\n"
-        "else: raise AssertionError('no error')\n"
-        "assert not set(sys.modules) & {{'torch', 'matplotlib', 'lightning', 'datasets'}}"
+        "else: raise AssertionError('no error')"
     )
-    subprocess.run([sys.executable, "-c", code.format(str(trained("sentiment")))], check=True, cwd=ROOT / "src")
+    imported = imported_by(code.format(str(trained("sentiment"))))
+    assert not imported & {"torch", "matplotlib", "lightning", "datasets"}
 
 
 def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:

@@ -6,7 +6,7 @@ import re
 
 from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.run_rows import runs_table
-from firstlight.lab.reports.tables import Table, headers, markdown
+from firstlight.lab.reports.tables import Table, markdown
 from firstlight.runs.summary import Run
 from run_folders import a_row, falls
 
@@ -20,32 +20,6 @@ RUNS = [
     a_row("e", 0.9, source="sample"),
     Run("f", "unreadable", why="metrics.json is empty"),
 ]
-
-
-def rows_of(markdown_text: str, heading: str) -> list[list[str]]:
-    part = markdown_text.split(f"## {heading}")[1].split("\n## ")[0]
-    return [
-        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in part.splitlines() if line.startswith("|")
-    ]
-
-
-def test_markdown_has_a_line_for_each_group_and_for_all_that_does_not_count() -> None:
-    text = markdown("logs: 6 runs", ["a note"], boards(RUNS, falls), RUNS)
-    assert text.startswith("# logs: 6 runs\n\na note  \n")
-    header, _, first, second = rows_of(text, "stars: val/accuracy (higher is better)")
-    assert header == headers(boards(RUNS, falls)[0])
-    best, other = (dict(zip(header, row, strict=True)) for row in (first, second))
-    assert (best["rank"], best["model"], best[METRIC], best["best run"]) == ("1", "tiny", "0.500 ± 3.177", "b")
-    assert (best["seeds"], best["parameters"], best["fit time"], best["test/accuracy"]) == ("2", "1,009", "4.0 s", "–")
-    assert (other["rank"], other["runs"], other[METRIC]) == ("2", "1 + 1 not counted", "0.125")
-    assert (other["fit time"], other["test/accuracy"]) == ("–", "0.0625")
-    (_, _, sample) = rows_of(text, "stars (GENERATED SAMPLE): val/accuracy (higher is better)")
-    assert "GENERATED SAMPLE" in sample
-    assert "Not counted" not in markdown("t", [], boards(RUNS[:2], falls), RUNS[:2])
-    assert rows_of(text, "Not counted")[2:] == [
-        ["d", "stars", "local", "failed", "RunError: the loss is nan"],
-        ["f", "unknown", "–", "unreadable", "metrics.json is empty"],
-    ]
 
 
 def test_nothing_that_a_run_says_is_markdown_or_html() -> None:

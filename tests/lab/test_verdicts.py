@@ -25,16 +25,13 @@ from firstlight.lab.reports.verdicts import (
 )
 from firstlight.runs.predictions import Predictions
 from firstlight.runs.summary import Run
+from run_folders import a_row
 
 METRIC = "val/accuracy"
 
 
 def a_run(value: float, *, seed: int = 1, metric: str = METRIC, **keys: Any) -> Run:
-    named = {"task": "stars", "model": "tiny", "dropout": 0.1, "seed": seed} | keys
-    name = "-".join(str(each) for each in named.values())
-    return Run(
-        name, "finished", keys=named, optimized_metric=metric, metrics={metric: value}, parameters=1000, source="local"
-    )
+    return a_row(value=value, keys={"seed": seed} | keys, optimized_metric=metric, parameters=1000)
 
 
 def group(values: list[float], **keys: Any) -> list[Run]:

@@ -107,6 +107,9 @@ def test_a_process_of_a_shared_task_is_no_rank_and_has_one_gpu(monkeypatch: pyte
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-7"
 
 
+OF_JOBLIB = {-7: 1, -5: 1, -2: 4, -1: 5, 1: 1, 11: 11}  # n_jobs: the number of jobs at a time on five cores
+
+
 @pytest.mark.parametrize(
     ("config", "at_a_time"),
     [
@@ -116,16 +119,12 @@ def test_a_process_of_a_shared_task_is_no_rank_and_has_one_gpu(monkeypatch: pyte
         (sweep_config(4, jobs_per_gpu=3), 4),
         (sweep_config(7, jobs_per_gpu=3), 6),
         (sweep_config(None, jobs_per_gpu=3), 6),
+        *((sweep_config(number, accelerator="cpu"), jobs) for number, jobs in OF_JOBLIB.items()),
     ],
 )
-def test_no_more_jobs_share_a_gpu_than_are_set(config: DictConfig, at_a_time: int, machine: None) -> None:
+def test_jobs_at_a_time_fit_the_gpus_or_are_counted_as_by_joblib(config, at_a_time, machine) -> None:
     check_gpus(config)
     assert jobs_at_a_time(config) == at_a_time
-
-
-def test_jobs_at_a_time_are_counted_as_joblib_does(machine: None) -> None:
-    numbers = (-7, -5, -2, -1, 1, 11)
-    assert [jobs_at_a_time(sweep_config(each, accelerator="cpu")) for each in numbers] == [1, 1, 4, 5, 1, 11]
 
 
 @pytest.mark.parametrize(
