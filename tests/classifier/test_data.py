@@ -318,10 +318,3 @@ def test_the_outputs_of_a_long_text_are_the_means_over_its_windows(folder, label
     assert targets.tolist() == data.targets[found].tolist()
     by_row = dict(zip(found.tolist(), shares, strict=True))
     torch.testing.assert_close(torch.stack([by_row[row] for row in rows]), probabilities(torch.stack(expected)))
-
-
-def test_windows_are_for_single_texts_and_a_wrong_value_is_refused():
-    with pytest.raises(ValueError, match=r"long_texts=windows requires single texts; set it to cut, or name one"):
-        ReviewData(text_column=["a", "b"], labels="classes", long_texts="windows")
-    with pytest.raises(ValueError, match=r"long_texts='half' must be one of cut, windows"):
-        ReviewData(long_texts="half")

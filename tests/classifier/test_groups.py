@@ -61,12 +61,6 @@ def test_a_missing_column_and_a_value_without_a_group_are_refused_before_the_tra
         mixture(tmp_path, group_column=named).ensure_setup()
 
 
-@pytest.mark.parametrize("named", ["id:^x_", "id:(", ":(.)"])
-def test_a_pattern_must_be_a_regular_expression_with_a_group(tmp_path: Path, named: str) -> None:
-    with pytest.raises(ValueError, match=r"^data\.group_column="):
-        mixture(tmp_path, group_column=named)
-
-
 def test_each_group_has_its_accuracy_with_the_interval_of_wilson() -> None:
     data: Any = SimpleNamespace(targets=np.array([0, 0, 1, 1, 1]), groups=lambda rows: ["b", "a", "b", "b", "b"])
     judged = Judged(data, "test", np.arange(5), torch.tensor([[-1.0], [1.0], [1.0], [1.0], [-1.0]]))
@@ -173,13 +167,6 @@ def test_wrong_weights_and_a_prior_without_groups_are_refused(tmp_path: Path) ->
         )
     with pytest.raises(UserError, match=r"group_prior=.* requires data.group_column; set it"):
         Classification.for_data(mixture(tmp_path), dim=8, num_heads=2, group_prior=True)
-    with pytest.raises(ValueError, match=r"group_weights requires data.group_column"):
-        mixture(tmp_path, group_weights={"a": 2.0})
-    for weight in (0, -1, True, "x", float("inf")):
-        with pytest.raises(ValueError, match=f"the weight {weight} of a must be a finite number above 0"):
-            mixture(tmp_path, group_column="shop", group_weights={"a": weight})
-    with pytest.raises(ValueError, match="group_weights=3 must be a mapping, as in"):
-        mixture(tmp_path, group_column="shop", group_weights=3)
 
 
 def test_the_last_steps_draw_rows_of_one_group(tmp_path: Path) -> None:
@@ -197,19 +184,6 @@ def test_the_last_steps_draw_rows_of_one_group(tmp_path: Path) -> None:
     steps = len(seen)  # 20 of two epochs
     assert [groups == {"market"} for groups in seen] == [False] * (steps - 6) + [True] * 6
     assert steps == 20
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"finish_on": "a"}, r"finish_on requires data\.group_column; set it"),
-        ({"group_column": "shop", "finish_on": "a", "finish_share": 1}, r"finish_share=1 must lie between 0 and 1"),
-        ({"text_column": ["text", "id"], "random_span": True}, r"random_span=true requires single texts; name one"),
-    ],
-)
-def test_a_finish_without_groups_and_spans_of_pairs_are_refused(tmp_path: Path, options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        mixture(tmp_path, **options)
 
 
 def test_a_finish_on_an_unknown_group_is_refused_before_the_training(tmp_path: Path) -> None:

@@ -9,11 +9,9 @@ import pytest
 import firstlight
 from firstlight.classifier.insight import attributions
 from firstlight.classifier.panel import ClassifierPanel
-from firstlight.data.options import ReviewOptions, ReviewTextOptions
 from firstlight.errors import UserError
 from firstlight.files.rows import write_rows
 from firstlight.kind.panel import Inputs
-from firstlight.masked.options import MaskedReviewOptions
 from tests_support import Scripts, write_lines
 
 DATA = ["task=reviews", "data.path=snli_1.0_train.jsonl", "context_length=13", "trainer.max_epochs=1"]
@@ -100,23 +98,3 @@ def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(ho
     texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")
     one, other = (attributions(run, text).scores for text in texts)
     assert one[[1, 2, 3, 5, 6]] == pytest.approx(other[[4, 5, 6, 1, 2]], abs=1e-5)
-
-
-def test_mistakes_of_columns_are_one_line() -> None:
-    for columns, message in {
-        ("a",): r"data.text_column=\[a\] must be a column, or two different columns, as in",
-        ("a", "a"): r"data.text_column=\[a,a\] must be a column, or two different columns",
-        ("a", "b", "c"): r"data.text_column=\[a,b,c\] must be a column, or two different columns",
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            ReviewOptions(text_column=list(columns))
-    for options in (ReviewTextOptions, MaskedReviewOptions):
-        with pytest.raises(ValueError, match="only a classifier reads pairs; name one column"):
-            options(text_column=["a", "b"])
-    with pytest.raises(ValueError, match=r"data\.both_orders=true requires pairs of texts; name two columns, as in"):
-        ReviewOptions(both_orders=True)
-    with pytest.raises(ValueError, match=r"data\.target_encoding=true requires single texts"):
-        ReviewOptions(text_column=["a", "b"], target_encoding=True)
-    with pytest.raises(ValueError, match="context_length=4 is too short for pairs of texts; set it to 5"):
-        ReviewOptions(text_column=["a", "b"], context_length=4)
-    assert ReviewOptions(text_column=7).text_columns == ["7"]

@@ -110,3 +110,11 @@ def test_a_row_is_checked_as_that_of_a_file_and_named_by_its_number(column: str,
     frame.loc[5, column] = value
     with pytest.raises(UserError, match=rf"^logs/cache/rows/\w+/train.jsonl:6: {message}"):
         ReviewData(frame, labels="classes").setup()
+
+
+@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, CharacterData, PairData, MaskedReviewData])
+@pytest.mark.parametrize("path", [[1], 7, {"text": ["Good."]}], ids=str)
+def test_data_in_place_of_the_name_of_a_file_is_refused_with_a_remedy(kind: Any, path: Any) -> None:
+    message = rf"{kind.__name__}: path must be the name of a file or folder, not a {type(path).__name__}; give the rows"
+    with pytest.raises(TypeError, match=message):
+        kind(path=path)

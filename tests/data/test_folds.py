@@ -146,26 +146,6 @@ def test_other_data_is_not_divided(folder, tmp_path):
     assert (other.folds, other.fold) == (None, 0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"folds": 1}, r"folds=1 must be at least 2"),
-        ({"folds": 5, "fold": 5}, r"fold=5 must be at least 0 and below"),
-        ({"fold": 2}, r"fold=2 requires"),
-        ({"folds": 2, "fold_seed": -1}, r"fold_seed=-1 must be at least 0"),
-        ({"group_column": "by", "fold_group": "a"}, r"data.fold_group=a requires data.folds"),
-    ],
-)
-def test_values_out_of_range_are_refused(folder, options, message):
-    with pytest.raises(ValueError, match=message):
-        ReviewData(path=str(folder), **options)
-
-
 def test_more_folds_than_rows_are_refused(folder):
     with pytest.raises(UserError, match=r"data.folds=104 must be at most the number of rows, 103"):
         reviews(folder, folds=104)
-
-
-def test_a_running_text_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"folds=5 requires separate rows, not .*preparation=text"):
-        CharacterData(path=str(tmp_path / "text.txt"), folds=5)

@@ -293,21 +293,6 @@ def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere() -> None
     network.network(sources, sources % 11).sum().backward()  # translating does not prevent training
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
-        ({"length_penalty": -0.5}, "length_penalty=-0.5 must be at least 0 and below 10"),
-        ({"length_penalty": math.nan}, "length_penalty=nan must be at least 0 and below 10"),
-        ({"beam_size": 101}, "beam_size=101 must be at most 100"),
-        ({"never": (END,)}, "end_id=1 is in never"),
-    ],
-)
-def test_a_search_that_finds_nothing_is_an_error(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        Search(BEGIN, END, **options)
-
-
 def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() -> None:
     network = Table({})
     network.probabilities.fill_(math.nan)

@@ -104,8 +104,3 @@ def test_the_log_has_the_first_and_the_loggers_have_all(writer_bench, folder: Pa
     assert BLANK_LINE.join(row["sample"] for row in rows) + "\n" == texts(folder)["00000006.txt"]
     assert rows[0]["sample"].strip() in caplog.text
     assert rows[1]["sample"].strip() not in caplog.text
-
-
-def test_a_distribution_that_cannot_be_is_refused_before_the_training(folder: Path) -> None:
-    with pytest.raises(ValueError, match=r"^temperature=0 must be above 0"):
-        TextSamples(str(folder), temperature=0.0)

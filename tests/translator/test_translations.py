@@ -13,7 +13,6 @@ import torch
 from lightning.pytorch import Callback
 
 from firstlight.decoding.beam import Search, translate
-from firstlight.errors import UserError
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm
 from firstlight.text.options import TokenizerOptions
@@ -233,15 +232,3 @@ def test_what_all_processes_have_written_is_put_together(monkeypatch) -> None:
     monkeypatch.setattr(torch.distributed, "all_gather_object", gather)
     assert gathered({1: "b", 3: "d"}, 2) == {0: "a", 1: "b", 2: "c", 3: "d"}
     assert gathered({1: "b", 3: "d"}, 1) == {1: "b", 3: "d"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_samples": -1}, r"^callbacks.translations.num_samples=-1 must be at least 0$"),
-        ({"beam_size": 0}, r"^callbacks.translations: beam_size=0 must be at least 1$"),
-    ],
-)
-def test_options_that_translate_nothing_are_refused(options, message) -> None:
-    with pytest.raises(UserError, match=message):
-        Translations("samples", **options)
