@@ -35,30 +35,6 @@ def make_classifier(seed: int = 0, num_features: int = 0, **options: object) -> 
     return Classifier(config, VOCABULARY, OUTPUTS, num_features=num_features).double()
 
 
-@pytest.mark.parametrize(
-    ("options", "more"),
-    [
-        ({}, 0),  # post 1
-        ({"positions": Positions.learned}, 50 * 32),
-        ({"positions": Positions.rotary}, 0),
-        ({"positions": Positions.relative}, 99 * 8),
-        ({"activation": Activation.swiglu}, 3 * 32 * 85 - (2 * 32 * 128 + 128 + 32)),
-        ({"final_norm": True, "norm_kind": NormKind.rms}, 32 - 2 * 32),
-        ({"pooling": PoolingKind.mean}, (32 * 5 + 5) - (33 + 50 * 5 + 5)),
-    ],
-)
-def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
-    classifier = Classifier(ClassifierConfig(**options), 7_455, 5)
-    assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456 + more
-
-
-def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() -> None:
-    classifier = make_classifier()
-    classifier(torch.zeros(2, CONTEXT, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"^a text of 17 tokens is longer than the context length, 13$"):
-        classifier(torch.zeros(2, 17, dtype=torch.long))
-
-
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"convolution": 3}])
 @every_pooling_and_position
 def test_changing_padding_leaves_logits_unchanged(pooling, positions, options) -> None:
