@@ -94,19 +94,11 @@ def test_the_fit_writes_and_prints_nothing(bench, tmp_path, capsys) -> None:
     assert "Confusion matrix" not in capsys.readouterr().out
 
 
-def test_a_sanity_check_is_not_shown_and_not_counted(bench, tmp_path, monkeypatch) -> None:
-    shown = []
-    monkeypatch.setattr(ConfusionMatrix, "_draw", lambda _, stage, counts, *__: shown.append(int(counts.sum())))
+def test_every_validation_of_the_fit_but_the_sanity_check_goes_to_the_loggers(bench, tmp_path) -> None:
     board = TensorBoardLogger(tmp_path, name="board", version="")
-    bench.fit(ConfusionMatrix(str(tmp_path)), loggers=(board,), num_sanity_val_steps=2)
-    assert shown == [100]
-
-
-def test_every_validation_of_the_fit_goes_to_the_loggers_that_show_figures(bench, tmp_path) -> None:
-    board = TensorBoardLogger(tmp_path, name="board", version="")
-    bench.fit(
-        ConfusionMatrix(str(tmp_path / "matrix")), loggers=(board,), max_epochs=2, data=bench.data(labels=Labels.binary)
-    )
+    data = bench.data(labels=Labels.binary)
+    own = {"loggers": (board,), "max_epochs": 2, "num_sanity_val_steps": 2}
+    bench.fit(ConfusionMatrix(str(tmp_path / "matrix")), data=data, **own)
     board.experiment.flush()
     events = EventAccumulator(board.log_dir, size_guidance={"images": 0, "tensors": 0}).Reload()
     pictures = events.Images("val/confusion_matrix")
@@ -114,7 +106,10 @@ def test_every_validation_of_the_fit_goes_to_the_loggers_that_show_figures(bench
     assert min(event.width for event in pictures) > 500
     tables = events.Tensors("val/confusion_matrix_table/text_summary")
     assert [event.step for event in tables] == [5, 11]
-    assert tables[0].tensor_proto.string_val[0].decode().startswith("| true | predicted | count | share_of_true |")
+    header, _, *rows = tables[0].tensor_proto.string_val[0].decode().splitlines()
+    assert header.startswith("| true | predicted | count | share_of_true |")
+    counted = sum(int(row.split("|")[3]) for row in rows)
+    assert counted == len(data.rows("validation")), "the sanity check is not counted"
 
 
 @pytest.mark.usefixtures("quick")

@@ -9,7 +9,6 @@ import torch
 from omegaconf import OmegaConf
 
 from composed import composed
-from tests_support import Scripts
 
 POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
 
@@ -20,17 +19,6 @@ def settings_of(*overrides: str) -> dict[str, Any]:
     for name in ("vectors", "data", "model", "module", "optimizer", "schedule", "trainer"):
         settings[name] = OmegaConf.to_container(config[name], resolve=True, enum_to_str=True)
     return pandas.json_normalize(settings | {"dropout": config.dropout}).loc[0].to_dict()
-
-
-# --- the task ---
-
-
-@pytest.mark.parametrize(("task", "model"), [("names", "bag_of_words"), ("translation", "logistic")])
-def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model: str, scripts: Scripts) -> None:
-    done = scripts.run("train", f"task={task}", f"model={model}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: model={model} does not apply to this task, whose network has no model.arch")
-    assert done.stderr.count("\n") == 1
 
 
 # --- the setting of post 3, which tests/parity/posts.yaml lists ---

@@ -1,4 +1,3 @@
-import json
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,17 @@ from firstlight.errors import UserError
 from firstlight.generator.data import CharacterData
 from firstlight.kind.data_changes import DataChanges, changed_options
 from firstlight.translator.data import PairData
+from tests_support import write_lines
 
 SIZES = {"train": 103, "validation": 20, "test": 30}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def labeled(write, folder) -> Path:
     """Return a folder of labeled texts with three splits, whose first rows have class 2."""
-    path = tmp_path / "data"
-    path.mkdir()
     for split, count in SIZES.items():
-        lines = [{"text": f"{split} text {n}", "label": 2 if n < 20 else n % 2} for n in range(count)]
-        (path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
+        write(**{split: [{"text": f"{split} text {n}", "label": 2 if n < 20 else n % 2} for n in range(count)]})
+    return folder
 
 
 def reviews(folder: Path, **options: Any) -> ReviewData:
@@ -37,24 +34,24 @@ def splits(data: Any) -> dict[str, list[int]]:
     return {split: data.rows(split).tolist() for split in SPLITS}
 
 
-def test_every_training_row_is_in_the_test_split_of_one_fold_and_not_in_its_training(folder):
-    found = [splits(reviews(folder, folds=5, fold=fold)) for fold in range(5)]
+def test_every_training_row_is_in_the_test_split_of_one_fold_and_not_in_its_training(labeled):
+    found = [splits(reviews(labeled, folds=5, fold=fold)) for fold in range(5)]
     assert sorted(row for each in found for row in each["test"]) == list(range(103))
     for each in found:
         assert sorted(each["train"] + each["test"]) == list(range(103))
         assert each["validation"] == list(range(103, 123))
 
 
-def test_all_rows_are_divided_if_asked_and_validation_is_a_part_of_the_others(folder):
-    found = [splits(reviews(folder, folds=10, fold=fold, fold_rows="all")) for fold in range(10)]
+def test_all_rows_are_divided_if_asked_and_validation_is_a_part_of_the_others(labeled):
+    found = [splits(reviews(labeled, folds=10, fold=fold, fold_rows="all")) for fold in range(10)]
     assert sorted(row for each in found for row in each["test"]) == list(range(153))
     for each in found:
         assert sorted(chain.from_iterable(each.values())) == list(range(153))
         assert 12 <= len(each["validation"]) <= 15
 
 
-def test_words_of_the_test_fold_are_not_in_the_vocabulary(folder):
-    data = reviews(folder, folds=5, fold=2, tokenizer={"kind": "word", "min_document_frequency": 1})
+def test_words_of_the_test_fold_are_not_in_the_vocabulary(labeled):
+    data = reviews(labeled, folds=5, fold=2, tokenizer={"kind": "word", "min_document_frequency": 1})
     numbers = {str(row) for row in range(23, 103)} & set(data.tokenizer.words)
     assert numbers == {str(row) for row in data.rows("train") if row >= 23}
 
@@ -69,21 +66,21 @@ def test_each_fold_has_the_same_share_of_every_class():
     assert counts.max() - counts.min() <= 1
 
 
-def test_only_the_seed_of_the_folds_changes_them(folder):
-    usual = splits(reviews(folder, folds=5, fold=1))
-    assert splits(reviews(folder, folds=5, fold=1, seed=7, split_seed=8)) == usual
-    assert splits(reviews(folder, folds=5, fold=1, fold_seed=1)) != usual
+def test_only_the_seed_of_the_folds_changes_them(labeled):
+    usual = splits(reviews(labeled, folds=5, fold=1))
+    assert splits(reviews(labeled, folds=5, fold=1, seed=7, split_seed=8)) == usual
+    assert splits(reviews(labeled, folds=5, fold=1, fold_seed=1)) != usual
 
 
-def test_the_numbers_of_the_classes_do_not_change_the_folds(folder):
-    usual = splits(reviews(folder, folds=5, fold=1))
-    assert splits(reviews(folder, folds=5, fold=1, class_names=["2", "0", "1"])) == usual
+def test_the_numbers_of_the_classes_do_not_change_the_folds(labeled):
+    usual = splits(reviews(labeled, folds=5, fold=1))
+    assert splits(reviews(labeled, folds=5, fold=1, class_names=["2", "0", "1"])) == usual
 
 
 def test_no_group_is_in_two_folds_and_every_row_is_tested_once(tmp_path, caplog):
     random = np.random.default_rng(5)
     lines = [{"text": f"text {n}", "label": n % 2, "by": f"{random.integers(23)}_{n}"} for n in range(211)]
-    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(tmp_path / "texts.jsonl", lines)
     options = {"group_column": "by:^(.+)_", "tokenizer": {"kind": "word", "min_document_frequency": 1}}
     found = [reviews(tmp_path / "texts.jsonl", folds=5, fold=fold, **options) for fold in range(5)]
     assert sorted(row for each in found for row in each.rows("test").tolist()) == list(range(211))
@@ -123,7 +120,7 @@ def test_names_and_pairs_are_divided_too(tmp_path):
         assert not set(data.texts_of("test")) & {*data.texts_of("train"), *data.texts_of("validation")}
     assert sorted(texts) == names
     pairs = [{"source": f"a {n}", "target": f"b {n}"} for n in range(40)]
-    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    write_lines(tmp_path / "pairs.jsonl", pairs)
     found = []
     for fold in range(4):
         data = PairData(
@@ -136,16 +133,16 @@ def test_names_and_pairs_are_divided_too(tmp_path):
     assert sorted(found) == list(range(40))
 
 
-def test_other_data_is_not_divided(folder, tmp_path):
-    saved = {"path": str(folder), "labels": "classes", "folds": 5, "fold": 3}
+def test_other_data_is_not_divided(labeled, tmp_path):
+    saved = {"path": str(labeled), "labels": "classes", "folds": 5, "fold": 3}
     kind = ReviewData.options_type
     assert kind is not None
     own = changed_options(saved, kind, DataChanges(), tmp_path)
-    other = changed_options(saved, kind, DataChanges(path=str(folder)), tmp_path)
+    other = changed_options(saved, kind, DataChanges(path=str(labeled)), tmp_path)
     assert (own.folds, own.fold) == (5, 3)
     assert (other.folds, other.fold) == (None, 0)
 
 
-def test_more_folds_than_rows_are_refused(folder):
+def test_more_folds_than_rows_are_refused(labeled):
     with pytest.raises(UserError, match=r"data.folds=104 must be at most the number of rows, 103"):
-        reviews(folder, folds=104)
+        reviews(labeled, folds=104)
