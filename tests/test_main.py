@@ -106,7 +106,7 @@ def test_an_unknown_command_is_one_line_and_exit_code_2(typed, message, monkeypa
         (("report", "--help"), {"torch", "lightning", "hydra"}),
         (("runs", "nowhere"), {"torch", "lightning", "hydra", "rich.table"}),
         (("train", "--help"), OF_A_TRAINING),
-        (("train", "dropuot=1"), OF_A_TRAINING),
+        (("train", "model.dim=50", "model.num_heads=3"), OF_A_TRAINING),
         (("baseline", "--task", "translation"), OF_A_TRAINING | {"sklearn"}),
     ],
 )

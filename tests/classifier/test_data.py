@@ -39,14 +39,9 @@ ROWS = {split: made_up(counts, seed) for seed, (split, counts) in enumerate(COUN
 TEXTS = {split: [row["text"] for row in rows] for split, rows in ROWS.items()}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with the three splits."""
-    path = tmp_path / "data"
-    path.mkdir()
-    for split, rows in ROWS.items():
-        write_rows(path / f"{split}.jsonl", rows)
-    return path
+@pytest.fixture(autouse=True)
+def three_splits(write) -> None:
+    write(**ROWS)
 
 
 def open_reviews(folder: Path, **options: Any) -> ReviewData:
@@ -267,24 +262,6 @@ def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
     write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n} for n in range(5)])
     with pytest.raises(UserError, match=r"r.csv: 5 rows are too few .*data.validation_fraction$"):
         open_reviews(tmp_path / "r.csv")
-
-
-# --- under Lightning ---
-
-
-def test_processes_share_every_batch_and_every_validation_row(folder):
-    world_size = 3
-
-    def rows_of(rank: int) -> tuple[list[list[int]], list[int]]:
-        data = with_trainer(open_reviews(folder), rank=rank, world_size=world_size)
-        training = [batch.rows.tolist() for batch in data.train_dataloader()]
-        return training, [row for batch in data.val_dataloader() for row in batch.rows.tolist()]
-
-    shares = [rows_of(rank) for rank in range(world_size)]
-    for parts in zip(*(training for training, _ in shares), strict=True):
-        assert len({len(part) for part in parts}) == 1
-    assert {row for training, _ in shares for batch in training for row in batch} == set(range(111))
-    assert sorted(row for _, validation in shares for row in validation) == list(range(111, 131))
 
 
 # --- long texts ---

@@ -29,7 +29,7 @@ def log_odds(run: ClassifierRun, ids: list[int], label: str) -> float:
 @pytest.mark.parametrize("task", ["sentiment", "stars"])
 def test_attributions_add_up_to_what_the_words_change(task: str, trained: Trained) -> None:
     run: Any = firstlight.load(trained(task))
-    for label in run.class_names:
+    for label in (run.class_names[0], run.class_names[-1]):
         found = attributions(run, REVIEW, label)
         ids = run.tokenizer.encode(REVIEW)
         difference = log_odds(run, ids, label) - log_odds(run, [UNKNOWN_ID] * len(ids), label)

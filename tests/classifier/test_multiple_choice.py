@@ -103,8 +103,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
         "a,b,nothing": "other.jsonl:1: the column 'nothing' does not exist; the columns are q, r, a, b, c, right; "
         "set --data.choice-columns",
     }.items():
-        done = scripts.run(*asked, "--data.choice-columns", columns)
-        assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+        assert message in scripts.refuse(*asked, "--data.choice-columns", columns)
 
 
 def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(home, monkeypatch) -> None:
@@ -131,10 +130,8 @@ def test_the_playground_shows_the_probability_of_each_answer(home: tuple[Scripts
 
 
 def test_an_exported_page_computes_the_probability_of_each_answer(home: tuple[Scripts, Path]) -> None:
-    panel, text = (
-        ClassifierPanel(firstlight.load(home[1])),
-        "A man. ||| At a pool. ||| He swims. ||| Sings. ||| He writes.",
-    )
+    panel = ClassifierPanel(firstlight.load(home[1]))
+    text = "A man. ||| At a pool. ||| He swims. ||| Sings. ||| He writes."
     compute = "(text) => computedAnswer(0, { text }, new AbortController().signal)"
     with a_browser() as browser:
         page = browser.new_page()

@@ -1,5 +1,3 @@
-import bz2
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ import pytest
 
 from firstlight.data import encoding
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import Labels, ReviewOptions, SourceKind, Truncation
+from firstlight.data.options import Labels, ReviewOptions, Truncation
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
@@ -177,8 +175,6 @@ def test_what_does_not_change_the_encoding_shares_it(write, folder):
     ("row", "message"),
     [
         ({"text": "tea", "label": 7}, "label 7 is outside 0 to 4"),
-        ({"text": "tea", "label": None}, "the label in column label is missing"),
-        ({"text": "tea", "label": "good"}, "label good is not a whole number of stars"),
         ({"text": 7, "label": 1}, "column text holds 7, not a text"),
     ],
 )
@@ -190,14 +186,6 @@ def test_a_bad_row_is_refused_with_its_file_and_line(write, folder, split, row, 
     with pytest.raises(UserError, match=f"{folder}/{split}.jsonl:7: {message}"):
         encode_folder(folder)
     assert cached(folder) == []
-
-
-def test_a_bad_row_of_the_sample_is_named_by_its_number(tmp_path):
-    file = tmp_path / "train.jsonl.bz2"
-    file.write_bytes(bz2.compress(b'{"text": "tea", "label": 1}\n{"text": "tea", "label": 7}\n'))
-    source, options = source_and_options(tmp_path / "data", path=None, source=SourceKind.sample)
-    with pytest.raises(UserError, match=r"train.jsonl.bz2:2: label 7 is outside"):
-        encode(dataclasses.replace(source, files={"train": file}), options)
 
 
 def test_a_class_that_only_validation_has_is_refused_with_its_line(write, folder):

@@ -10,9 +10,12 @@ from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.errors import UserError
 from firstlight.generator.corpus import find_text
 from firstlight.generator.options import CharacterOptions
+from firstlight.translator.corpus import find_pairs
+from firstlight.translator.options import PairOptions
 
 pytestmark = pytest.mark.usefixtures("working_folder")
 
+NOWHERE = "http://127.0.0.1:9/plays.txt"
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 
 FolderMaker = Callable[..., Path]
@@ -79,11 +82,25 @@ def test_auto_takes_a_local_folder_and_then_asks_the_hub(make, asked, monkeypatc
     assert caplog.records == []
 
 
-def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
-    assert find() == (SourceKind.sample, "generated sample 1")
+@pytest.mark.parametrize(
+    ("find_any", "options", "where"),
+    [
+        (find_source, ReviewOptions(name="mine"), "generated sample 1"),
+        (find_pairs, PairOptions(name="mine"), "generated pairs 3"),
+        (find_text, CharacterOptions(name="mine", url=NOWHERE, cache_dir="cache"), "generated plays 1"),
+        (
+            find_text,
+            CharacterOptions(name="mine", url=NOWHERE, cache_dir="cache", preparation="lines"),
+            "generated names 1",
+        ),
+    ],
+)
+def test_auto_generates_a_sample_at_last_and_warns(find_any, options, where, no_hub, caplog):
+    source = find_any(options)
+    assert (source.kind, source.where) == (SourceKind.sample, where)
     [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warning.startswith("The data amazon_reviews was not found below $FIRSTLIGHT_DATA or data/, and the Hub does")
-    assert "GENERATED SAMPLE" in warning
+    assert warning.startswith("The data mine was not found below $FIRSTLIGHT_DATA or data/, and ")
+    assert f"{NOWHERE if find_any is find_text else 'the Hub'} does not answer. Using a GENERATED SAMPLE" in warning
 
 
 def test_a_set_that_is_only_generated_needs_no_address(make, asked, caplog):
@@ -185,12 +202,11 @@ def test_a_folder_of_classes_is_data_whose_messages_name_the_file(working_folder
 
 def test_the_text_files_of_a_folder_are_one_text(working_folder):
     (working_folder / "novels").mkdir()
+    (working_folder / "novels/README.md").write_text("no text to learn")
     for name, text in {"b": "two\n", "a": "caf\u00e9"}.items():
         (working_folder / f"novels/{name}.txt").write_text(text, encoding="cp1252")
     source = find_text(CharacterOptions(path="novels", encoding="cp1252"))
     assert "".join(source.lines()) == "caf\u00e9\ntwo\n"
-    with pytest.raises(UserError, match=r"work has no .txt file; set data.path to a file"):
-        find_text(CharacterOptions(path=str(working_folder)))
 
 
 def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):

@@ -1,6 +1,4 @@
-import logging
 import re
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,10 +11,11 @@ from firstlight.data.sources import Source
 from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import find_text
-from firstlight.generator.options import CharacterOptions, Preparation
+from firstlight.generator.options import CharacterOptions
 
 pytestmark = pytest.mark.usefixtures("working_folder")
 
+NOWHERE = "http://127.0.0.1:9/plays.txt"
 TEXT = "One.\n\nTwo.\n"
 
 
@@ -71,65 +70,32 @@ def web() -> Iterator[Web]:
         thread.join()
 
 
-@pytest.fixture
-def nowhere() -> str:
-    """A URL without a server."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}/plays.txt"
-
-
 def find(**options) -> Source:
     return find_text(CharacterOptions(**({"name": "shakespeare", "cache_dir": "cache"} | options)))
-
-
-def kind_and_where(source: Source) -> tuple[SourceKind, str]:
-    return source.kind, source.where
 
 
 def text_of(source: Source) -> str:
     return "".join(source.lines())
 
 
-# --- the choice of the source ---
-
-
-def test_auto_asks_the_web_next(web):
-    make("data/names/names.txt")
-    source = find(url=web.url)
-    assert kind_and_where(source) == (SourceKind.hub, web.url)
-    assert text_of(source) == TEXT
-    assert web.asked == [("/plays.txt", "firstlight")]
-
-
-@pytest.mark.parametrize(
-    ("preparation", "where"), [(Preparation.plays, "generated plays 1"), (Preparation.lines, "generated names 1")]
-)
-def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation, where):
-    source = find(url=nowhere, preparation=preparation)
-    assert kind_and_where(source) == (SourceKind.sample, where)
-    [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warning.startswith("The data shakespeare was not found below $FIRSTLIGHT_DATA or data/, and ")
-    assert f"{nowhere} does not answer. Using a GENERATED SAMPLE instead" in warning
-    assert all(line.endswith("\n") for line in source.lines())
-
-
 # --- a source that is forced ---
 
 
-def test_hub_is_never_a_sample(nowhere):
-    message = rf"data.source=hub: {nowhere} does not answer \(.*refused.*\); try again, or set data.path"
+def test_hub_is_never_a_sample():
+    message = rf"data.source=hub: {NOWHERE} does not answer \(.*refused.*\); try again, or set data.path"
     with pytest.raises(UserError, match=message):
-        find(source=SourceKind.hub, url=nowhere)
+        find(source=SourceKind.hub, url=NOWHERE)
 
 
 # --- the web ---
 
 
 def test_a_file_is_downloaded_once(web):
+    make("data/names/names.txt")  # the local text of another task
     first = find(url=web.url)
     again = find(url=web.url)
-    assert len(web.asked) == 1
+    assert (first.kind, first.where) == (SourceKind.hub, web.url)
+    assert web.asked == [("/plays.txt", "firstlight")]
     assert text_of(again) == text_of(first) == TEXT
     assert again.fingerprint == first.fingerprint
     web.content = b"Three.\n"
@@ -181,12 +147,6 @@ def test_a_download_that_breaks_off_leaves_nothing(web, working_folder, content,
 # --- data.path ---
 
 
-def test_a_path_to_a_folder_is_the_one_text_in_it():
-    file = make("mine/novel.txt")
-    make("mine/README.md", "no text to learn")
-    assert find(path="mine").files == {"text": file}
-
-
 @pytest.mark.parametrize("files", [[], ["a.md"]], ids=str)
 @pytest.mark.parametrize("folder", ["mine", "data/shakespeare"])
 def test_a_folder_without_a_text_is_refused(folder, files):
@@ -202,6 +162,3 @@ def test_a_file_that_is_no_text_is_refused_at_once(content):
     make("mine.txt", content)
     with pytest.raises(UserError, match=r"^mine.txt:1: .*$"):
         find(path="mine.txt")
-
-
-# --- fingerprints ---

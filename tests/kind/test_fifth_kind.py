@@ -68,12 +68,10 @@ def test_it_predicts_texts_and_files(project: Scripts, run: Path) -> None:
     tags = [zip(row["tags"].split(), row["given_tags"].split(), strict=True) for row in rows]
     hits = [tag == given for of_row in tags for tag, given in of_row]
     assert sum(hits) > len(hits) / 2
-    refused = project.run_alone("predict", str(run), "--text", "the dog", "--beam-size", "2")
-    assert refused.stderr == f"error: --beam-size does not apply to {run}, a tagger; leave it out\n"
 
 
 def test_its_figures_are_drawn(project: Scripts, run: Path) -> None:
-    asked = ("attention", "embeddings", "lengths")
+    asked = ("attention", "lengths")
     done = project.run_alone("explore", str(run), "--figures", *asked)
     assert done.returncode == 0, done.stderr
     assert {path.stem for path in (run / "figures").glob("*.png")} == set(asked)

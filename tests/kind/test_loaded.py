@@ -105,24 +105,6 @@ def test_metrics_are_the_numbers_of_the_record(trained: Trained) -> None:
     assert {"val/loss", "test/accuracy"} <= run.metrics.keys()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "metrics.json is cut short or broken .* must be trained again"),
-        (None, "has no metrics.json"),
-        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', of type str; train the run again"),
-        ('{"metrics": [1]}', "it is not an object with metrics.; train the run again"),
-    ],
-)
-def test_a_damaged_record_is_an_error_of_one_line(content: str | None, message: str, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "metrics.json").write_text(content)
-    with pytest.raises(UserError, match=message) as raised:
-        _ = a_run_of(tmp_path).metrics
-    assert "\n" not in str(raised.value)
-    assert str(tmp_path) in str(raised.value)
-
-
 # --- history ---
 
 
@@ -161,21 +143,31 @@ def test_before_anything_was_logged_a_history_is_empty(tmp_path: Path) -> None:
     assert is_integer_dtype(history["step"])
 
 
+FIRST = '{"step": 1, "seconds": 0.5, "lr": 1}\n'
+
+
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("record", "history", "message"),
     [
-        ('{"step": 2, "sec', r"history\.jsonl:2 is broken"),
-        ("[1]", r"history\.jsonl:2 has no step or no seconds; delete this line"),
-        ('{"step": 2, "lr": 2}', r"history\.jsonl:2 has no step or no seconds"),
-        ('{"step": 2, "seconds": 1, "lr": "much"}', r"history\.jsonl is damaged .*much"),
-        ('{"step": 2, "seconds": 1, "epoch": 0.5}', r"history\.jsonl is damaged"),
+        ("{", "", "metrics.json is cut short or broken .* must be trained again"),
+        (None, "", "has no metrics.json"),
+        ('{"metrics": {"val/loss": "low"}}', "", "val/loss is 'low', of type str; train the run again"),
+        ('{"metrics": [1]}', "", "it is not an object with metrics.; train the run again"),
+        (None, '{"step": 2, "sec', r"history\.jsonl:2 is broken"),
+        (None, "[1]", r"history\.jsonl:2 has no step or no seconds; delete this line"),
+        (None, '{"step": 2, "lr": 2}', r"history\.jsonl:2 has no step or no seconds"),
+        (None, '{"step": 2, "seconds": 1, "lr": "much"}', r"history\.jsonl is damaged .*much"),
+        (None, '{"step": 2, "seconds": 1, "epoch": 0.5}', r"history\.jsonl is damaged"),
     ],
 )
-def test_a_damaged_history_is_an_error_of_one_line(line: str, message: str, tmp_path: Path) -> None:
-    write_history(tmp_path, '{"step": 1, "seconds": 0.5, "lr": 1}', line)
+def test_a_damaged_record_or_history_is_an_error_of_one_line(record, history, message, tmp_path) -> None:
+    (tmp_path / "history.jsonl").write_text(f"{FIRST}{history}\n")
+    if record is not None:
+        (tmp_path / "metrics.json").write_text(record)
     with pytest.raises(UserError, match=message) as raised:
-        _ = a_run_of(tmp_path).history
+        _ = a_run_of(tmp_path).history if history else a_run_of(tmp_path).metrics
     assert "\n" not in str(raised.value)
+    assert str(tmp_path) in str(raised.value)
 
 
 # --- the examples of the docstrings ---

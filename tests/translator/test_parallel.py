@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data import sources
 from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
@@ -15,19 +14,6 @@ pytestmark = pytest.mark.usefixtures("working_folder")
 
 ENGLISH = ["A dog runs.", "Two men, sitting.", "The girl sings."]
 GERMAN = ["Ein Hund läuft.", "Zwei Männer, sitzend.", "Das Mädchen singt."]
-
-
-@pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The requests to a Hub that does not answer."""
-    requests: list[str] = []
-
-    def mirror(dataset_id: str, cache_dir: Path) -> Path:
-        requests.append(dataset_id)
-        raise sources.UnreachableError("no route to host")
-
-    monkeypatch.setattr(sources, "mirror", mirror)
-    return requests
 
 
 def write(path: str, lines: list[str], end: str = "\n") -> None:
@@ -121,17 +107,6 @@ def test_two_pairs_for_one_split_are_refused():
         write_pair(f"mine/{name}")
     with pytest.raises(UserError, match=r"^mine: dev.en and val.en are both the validation split; remove one$"):
         find("mine")
-
-
-# --- the order of the sources ---
-
-
-def test_what_is_not_local_is_asked_of_the_hub_and_generated_at_last(asked, caplog):
-    source = find()
-    assert asked == ["bentrevett/multi30k"]
-    assert (source.kind, source.where) == (SourceKind.sample, "generated pairs 3")
-    assert "The data multi30k was not found" in caplog.text
-    assert "GENERATED SAMPLE" in caplog.text
 
 
 # --- a path, checked before anything is read ---
