@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import json
 import logging
 import os
 import re
@@ -24,6 +23,7 @@ from firstlight.files import rows as files
 from firstlight.files.lines import read_text
 from firstlight.files.rows import check_output, dataset_files, read_rows, row_writer
 
+TABLES = yaml.safe_load(Path(__file__).with_name("files.yaml").read_text(encoding="utf-8"))
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
 
 
@@ -50,29 +50,13 @@ def lines(path: Path) -> list[int]:
 # --- reading ---
 
 
-def test_csv_rows_are_read_by_their_header(make):
-    path = make("reviews.csv", 'text,label\nGood.,4\n"Bad, ""really""",0\n')
-    assert values(path) == [{"text": "Good.", "label": "4"}, {"text": 'Bad, "really"', "label": "0"}]
-    assert list(values(path, "label", "text")[1]) == ["label", "text"]
-
-
-def test_a_quoted_new_line_belongs_to_its_field(make):
-    path = make("reviews.csv", 'text,label\n"one\r\ntwo\n\nthree",1\nfour,2\n')
-    assert values(path, "text") == [{"text": "one\r\ntwo\n\nthree"}, {"text": "four"}]
-    assert lines(path) == [2, 6]
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "JSONL"])
-def test_json_is_read_an_object_a_line(make, ending):
-    path = make(f"reviews.{ending}", "\n".join(map(json.dumps, REVIEWS)))
-    assert values(path) == REVIEWS
-
-
-@pytest.mark.parametrize("name", ["novel.txt", "novel", "novel.md"])
-def test_other_files_are_text_a_row_a_line(make, name):
-    path = make(name, "one\n\n two \r\nthree")
-    assert values(path) == [{"text": "one"}, {"text": ""}, {"text": " two "}, {"text": "three"}]
-    assert lines(path) == [1, 2, 3, 4]
+@pytest.mark.parametrize(("name", "content", "rows", "numbers"), TABLES["good"])
+def test_a_file_is_read_as_its_rows_with_their_lines(make, name, content, rows, numbers):
+    path = make(name, content)
+    assert values(path) == rows
+    assert lines(path) == numbers
+    if name.endswith(".txt"):
+        assert "".join(read_text(path)).split("\n")[: len(rows)] == [row["text"] for row in rows]
 
 
 def test_parquet_rows_are_read_with_their_types(tmp_path):
@@ -89,16 +73,6 @@ def test_parquet_rows_are_numbered_across_batches(tmp_path):
     path = tmp_path / "numbers.parquet"
     parquet.write_table(pa.table({"number": range(1, 5004)}), path, row_group_size=1009)
     assert all(row.line == row.values["number"] for row in read_rows(path))
-
-
-def test_blank_lines_are_skipped_but_counted(make):
-    assert lines(make("r.jsonl", '\n{"a": 1}\n \n{"a": 2}\n')) == [2, 4]
-    assert lines(make("r.csv", "\na\n\n1\n\n2\n")) == [4, 6]
-
-
-@pytest.mark.parametrize(("name", "content"), [("r.csv", "text\r\nhi\r\n"), ("r.jsonl", '{"text": "hi"}\r\n')])
-def test_windows_files_are_read(make, name, content):
-    assert values(make(name, "\ufeff" + content), "text") == [{"text": "hi"}]
 
 
 def test_rows_are_streamed(make):
@@ -168,12 +142,6 @@ def test_other_encodings_are_read_and_a_byte_order_mark_is_said(make, caplog):
         values(make("r.csv", CSV.encode("cp1252")))
 
 
-def test_the_objects_of_a_json_array_are_numbered(make):
-    path = make("r.json", '\n[\n {"text": "[a, {b}]",\n "label": 1},\n\n{"text": "c"}, {"text": "d"}]\n')
-    assert [row.values["text"] for row in read_rows(path)] == ["[a, {b}]", "c", "d"]
-    assert lines(path) == [1, 2, 3]
-
-
 def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch):
     pytest.importorskip("openpyxl")
     path = tmp_path / "r.xlsx"
@@ -194,8 +162,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path, monkeypatch)
 # --- errors ---
 
 
-BAD = yaml.safe_load(Path(__file__).with_name("bad_files.yaml").read_text(encoding="utf-8"))
-BAD += [
+BAD = TABLES["bad"] + [
     ["r.json", "[\n" + "[" * 100_003, "r.json:1: the file is not a JSON array"],
     ["r.jsonl", "[" * 100_003, "r.jsonl:1: the line is not a JSON object"],
 ]
@@ -216,6 +183,7 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
 @pytest.mark.parametrize(("name", "line"), [("r.csv", ":1"), ("r.jsonl", ":1")])
 def test_a_missing_column_is_named_with_those_there_are(name, line, tmp_path):
     write(tmp_path / name, REVIEWS)
+    assert list(values(tmp_path / name, "label", "text")[1]) == ["label", "text"]
     with pytest.raises(UserError, match=f"{name}{line}: the column 'body' does not exist; .* are id, text, label"):
         values(tmp_path / name, "body")
 
@@ -326,17 +294,15 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, nam
 def test_the_splits_of_a_folder_are_found_in_their_order(make, tmp_path):
     for name in ("test.parquet", "train.jsonl", "dev.csv", "README.md", "extra.csv", "train.zip"):
         make(name, "")
-    assert list(dataset_files(tmp_path).items()) == [
-        ("train", tmp_path / "train.jsonl"),
-        ("validation", tmp_path / "dev.csv"),
-        ("test", tmp_path / "test.parquet"),
-    ]
-
-
-@pytest.mark.parametrize("name", ["validation", "valid", "val", "dev", "VAL"])
-def test_a_validation_split_has_many_names(make, tmp_path, name):
-    path = make(f"{name}.tsv", "")
-    assert dataset_files(tmp_path) == {"validation": path}
+    expected = {"train": "train.jsonl", "validation": "dev.csv", "test": "test.parquet"}
+    assert list(dataset_files(tmp_path).items()) == [(split, tmp_path / name) for split, name in expected.items()]
+    for name in ("validation", "valid", "val", "VAL"):
+        (tmp_path / "dev.csv").rename(tmp_path / f"{name}.tsv")
+        assert dataset_files(tmp_path)["validation"] == tmp_path / f"{name}.tsv"
+        (tmp_path / f"{name}.tsv").rename(tmp_path / "dev.csv")
+    write_texts(tmp_path / "news", **{"20news-bydate-train__sci.med__58": "a", "20news-bydate-test__sci.med__59": "b"})
+    folders = {split: tmp_path / f"news/20news-bydate-{split}" for split in ("train", "test")}
+    assert dataset_files(tmp_path / "news") == folders
 
 
 def test_a_folder_without_splits_is_refused(make, tmp_path):
@@ -381,11 +347,6 @@ def test_a_folder_with_a_folder_of_texts_for_each_class_is_read(tmp_path, caplog
         values(folder / "train", "body")
 
 
-def test_the_splits_of_20_newsgroups_are_found(tmp_path):
-    write_texts(tmp_path, **{"20news-bydate-train__sci.med__58": "a", "20news-bydate-test__sci.med__59": "b"})
-    assert dataset_files(tmp_path) == {split: tmp_path / f"20news-bydate-{split}" for split in ("train", "test")}
-
-
 # --- a text for a generator ---
 
 
@@ -402,21 +363,6 @@ def test_a_text_is_read_a_line_at_a_time(make):
 
 
 # --- files of other programs ---
-
-
-@pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.txt"])
-def test_lines_may_end_with_a_carriage_return_alone(tmp_path, name):
-    lines = {
-        "r.csv": ["text,label", '"a\u00e9, b",1', "c,2"],
-        "r.jsonl": ['{"text": "a\u00e9, b", "label": "1"}', '{"text": "c", "label": "2"}'],
-        "r.txt": ["a\u00e9, b", "c"],
-    }[name]
-    for end in ("", "\r"):
-        (tmp_path / name).write_bytes(("\ufeff" + "\r".join(lines) + end).encode())
-        found = list(read_rows(tmp_path / name))
-        assert [row.values["text"] for row in found] == ["a\u00e9, b", "c"]
-        assert [row.line for row in found] == list(range(len(lines) - 1, len(lines) + 1))
-    assert list(read_text(tmp_path / name)) == [f"{line}\n" for line in lines]
 
 
 @pytest.mark.parametrize(
