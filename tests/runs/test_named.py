@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import yaml
 from firstlight.errors import UserError
 from firstlight.kind.load import run_for
 from firstlight.kind.registry import KINDS
-from firstlight.runs.folder import lower_is_better
+from firstlight.runs.folder import all_runs, lower_is_better
 from firstlight.runs.named import find_run, find_runs, is_checkpoint
 from run_folders import make_run
 
@@ -167,6 +168,13 @@ def test_the_folder_of_a_sweep_names_its_finished_runs(logs: Path) -> None:
     (logs / "empty").mkdir()
     with pytest.raises(UserError, match="empty: the folder is not a run and holds no runs"):
         find_runs(str(logs / "empty"), logs)
+
+
+def test_a_hidden_folder_may_be_a_run_unless_it_is_being_removed(logs: Path) -> None:
+    for name in (".now", ".now-abcd1234.tmp"):
+        shutil.copytree(logs / "stars/runs/now", logs / name)
+    hidden = [run.path for run in all_runs(logs) if run.path.name.startswith(".")]
+    assert hidden == [logs / ".now"]
 
 
 def test_latest_is_a_run_that_was_started_by_itself(logs: Path) -> None:

@@ -169,9 +169,9 @@ class TransformerConfig:
         check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
         check_share("model.attention_dropout", self.attention_dropout)
-        for name in ("embedding_std", "norm_eps"):
-            value = getattr(self, name)
-            require(value is None or 0 < value < math.inf, f"model.{name}={value} must be a finite number above 0")
+        std, eps, allowed = self.embedding_std, self.norm_eps, "must be a finite number above 0"
+        require(std is not None and 0 < std < math.inf, f"model.embedding_std={std} {allowed}")
+        require(eps is None or 0 < eps < math.inf, f"model.norm_eps={eps} {allowed}")
 
     def _check_positions(self) -> None:
         scale, base = f"model.position_scale={self.position_scale}", f"model.rotary_base={self.rotary_base}"

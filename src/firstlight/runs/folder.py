@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
-from firstlight.files.atomic import leftovers, write_atomically
+from firstlight.files.atomic import UNFINISHED, leftovers, write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
 
@@ -291,13 +291,21 @@ def all_runs(log_dir: Path) -> list[RunFolder]:
 
 
 def run_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders that contain a run, complete or not, or a baseline. A run that is being removed is hidden."""
+    """Yield the folders that contain a run, complete or not, or a baseline.
+
+    Hidden folders are not searched, but may be runs themselves, unless they are being removed.
+    """
     for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
         is_run = "metrics.json" in files or ".hydra" in names
         if is_run:
             yield Path(where)
         has_parts = is_run or "checkpoints" in names  # those of a Trainer may be evaluated too
-        names[:] = [name for name in names if not name.startswith(".") and not (has_parts and name in PARTS_OF_A_RUN)]
+        hidden = {name for name in names if name.startswith(".") and not _is_hidden_run(Path(where, name))}
+        names[:] = [name for name in names if name not in hidden and not (has_parts and name in PARTS_OF_A_RUN)]
+
+
+def _is_hidden_run(path: Path) -> bool:
+    return path.suffix != UNFINISHED and (path / "metrics.json").is_file()
 
 
 def is_finite(value: Any) -> TypeGuard[float]:
