@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import firstlight
 from browser import a_browser, open_file
 from firstlight.lab.explore.catalog import drawings
 from tests_support import ROOT
@@ -130,10 +129,6 @@ def test_the_cells_of_the_page_on_interventions_run() -> None:
     known: dict[str, object] = {}
     exec(compile(code, "docs/interventions.md", "exec"), known)  # noqa: S102 (our own page)
     assert known["cache"]
-
-
-def test_the_start_page_names_the_wheel_of_this_version() -> None:
-    assert f"firstlight-{firstlight.__version__}-py3-none-any.whl" in (ROOT / "docs/index.md").read_text()
 
 
 def test_the_number_of_figures_in_readme_is_that_of_the_catalog() -> None:

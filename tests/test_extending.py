@@ -89,7 +89,7 @@ def own_tasks(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
 @pytest.mark.parametrize("task", ["price", "topics"])
 def test_a_number_and_several_labels_are_learned_evaluated_and_predicted(task: str, own_tasks: Scripts) -> None:
     typed = re.search(rf"^firstlight train (task={task} .*)$", OWN_TASKS, re.MULTILINE)
-    few = [] if task == "price" else ["min_steps=350"]  # half of those of the page
+    few = [] if task == "price" else ["min_steps=350"]  # a third of those of the page
     done = own_tasks.run_alone("train", *typed[1].split(), *few, "trainer.accelerator=cpu", "threads=1", "quiet=true")
     assert done.returncode == 0, done.stderr
     run = own_tasks.newest_run()

@@ -67,6 +67,7 @@ def test_no_run_and_no_encoded_data_is_in_git() -> None:
 
 def test_a_wheel_has_the_command_and_the_version(wheel: Path) -> None:
     assert wheel.name == f"firstlight-{firstlight.__version__}-py3-none-any.whl"
+    assert wheel.name in (ROOT / "docs/index.md").read_text(encoding="utf-8")
     archive, information = zipfile.ZipFile(wheel), f"firstlight-{firstlight.__version__}.dist-info"
     entry_points = archive.read(f"{information}/entry_points.txt").decode()
     assert "[console_scripts]\nfirstlight = firstlight.__main__:main\n" in entry_points

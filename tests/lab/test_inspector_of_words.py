@@ -122,6 +122,15 @@ def inside(opens: Callable[..., Opened], address: str, looked: list[Looked]) -> 
     return lambda run, **context: look_inside(opens(address, **context).page, run, looked[run].texts[0])
 
 
+Shown = tuple[Any, Looked]
+
+
+@pytest.fixture
+def shown(run: int, inside: Callable[..., Any], looked: list[Looked]) -> Shown:
+    """Return the opened panels of a run, and the run."""
+    return inside(run), looked[run]
+
+
 def choose(place: Any, side: str, token: int) -> None:
     place.locator(f".chips [data-side={side}][data-token='{token}']").focus()
     explained(place)
@@ -129,8 +138,8 @@ def choose(place: Any, side: str, token: int) -> None:
 
 @both
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_every_panel_shows_the_numbers_of_the_run(run: int, inside: Callable[..., Any], looked: list[Looked]) -> None:
-    place, case = inside(run), looked[run]
+def test_every_panel_shows_the_numbers_of_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     cache = case.cache
     for title, (block, attention, before, after) in case.layers.items():
         place.locator("[name=layer]").select_option(label=title)
@@ -153,8 +162,8 @@ def test_every_panel_shows_the_numbers_of_the_run(run: int, inside: Callable[...
 
 
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_every_heat_map_has_the_numbers_of_the_run(run: int, inside: Callable[..., Any], looked: list[Looked]) -> None:
-    place, case = inside(run), looked[run]
+def test_every_heat_map_has_the_numbers_of_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     cache = case.cache
     for title, (block, attention, before, after) in case.layers.items():
         place.locator("[name=layer]").select_option(label=title)
@@ -176,8 +185,8 @@ def test_every_heat_map_has_the_numbers_of_the_run(run: int, inside: Callable[..
 
 @both
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_the_bars_are_the_probabilities_of_the_run(run: int, inside: Callable[..., Any], looked: list[Looked]) -> None:
-    place, case = inside(run), looked[run]
+def test_the_bars_are_the_probabilities_of_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     write(place, "other", case.texts[1])
     for token in (0, 3) if run == TRANSLATOR else (3,):
         choose(place, "target" if run == TRANSLATOR else "source", token)
@@ -190,10 +199,8 @@ def test_the_bars_are_the_probabilities_of_the_run(run: int, inside: Callable[..
 
 
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_a_head_that_is_switched_off_changes_the_prediction_as_in_the_run(
-    run: int, inside: Callable[..., Any], looked: list[Looked]
-) -> None:
-    place, case = inside(run), looked[run]
+def test_a_head_that_is_switched_off_changes_the_prediction_as_in_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     choose(place, "target" if run == TRANSLATOR else "source", 1)
     full = case.shares(case.inputs, 1)
     best = full.topk(10).indices
@@ -215,10 +222,8 @@ def test_a_head_that_is_switched_off_changes_the_prediction_as_in_the_run(
 
 
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_a_token_that_is_removed_or_replaced_changes_the_prediction_as_in_the_run(
-    run: int, inside: Callable[..., Any], looked: list[Looked]
-) -> None:
-    place, case = inside(run), looked[run]
+def test_a_token_that_is_removed_or_replaced_changes_the_prediction_as_in_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     token, (source, *target) = 1, case.inputs
     choose(place, "source", token)
     write(place, "instead", "good")
@@ -234,10 +239,8 @@ def test_a_token_that_is_removed_or_replaced_changes_the_prediction_as_in_the_ru
 
 
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_a_vector_of_the_second_text_brings_what_it_brings_in_the_run(
-    run: int, inside: Callable[..., Any], looked: list[Looked]
-) -> None:
-    place, case = inside(run), looked[run]
+def test_a_vector_of_the_second_text_brings_what_it_brings_in_the_run(run: int, shown: Shown) -> None:
+    place, case = shown
     write(place, "other", case.texts[1])
     token = int((case.inputs[0] != case.others[0])[0].nonzero()[0])
     choose(place, "source", token)
@@ -260,10 +263,8 @@ def test_a_vector_of_the_second_text_brings_what_it_brings_in_the_run(
 
 @both
 @pytest.mark.parametrize("run", [TRANSLATOR, MASKED])
-def test_the_link_has_the_whole_state(
-    run: int, inside: Callable[..., Any], opens: Callable[..., Opened], looked: list[Looked]
-) -> None:
-    place, case = inside(run), looked[run]
+def test_the_link_has_the_whole_state(run: int, shown: Shown, opens: Callable[..., Opened]) -> None:
+    place, case = shown
     title = list(case.layers)[-1]
     place.get_by_role("checkbox", name=f"{title}, head 1 on").uncheck()
     write(place, "other", case.texts[1])

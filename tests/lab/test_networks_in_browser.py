@@ -92,6 +92,12 @@ def network_of(config: TransformerConfig, seed: int) -> tuple[str, nn.Module]:
     return "translator", shaken(EncoderDecoder(config, VOCABULARY, VOCABULARY), seed)
 
 
+def sent(kind: str, network: nn.Module, config: TransformerConfig) -> list[Any]:
+    """Return a network as the scripts of the page take it: its description and its weights."""
+    description, tensors = described(network, config)
+    return [{"kind": kind, **description}, base64.b64encode(tensors).decode()]
+
+
 def drawn_length() -> int:
     return int(torch.randint(1, CONTEXT + 1, ()))
 
@@ -113,8 +119,7 @@ def compare(page: Any, config: TransformerConfig, seed: int = 0, num_texts: int 
         expected += [*network(*given).flatten(1).numpy()]
         exact += [*precise(*given).flatten(1).numpy()]
         inputs += [*zip(texts.tolist(), targets.tolist(), strict=True)] if is_pair else texts.tolist()
-    description, tensors = described(network, config)
-    found = page.evaluate(COMPUTE, [{"kind": kind, **description}, base64.b64encode(tensors).decode(), inputs])
+    found = page.evaluate(COMPUTE, [*sent(kind, network, config), inputs])
     for logits, true, precisely in zip(found, expected, exact, strict=True):
         rounded = np.abs(true - precisely).max()  # 0 unless the norm is over words
         assert np.abs(np.array(logits) - true).max() <= TOLERANCE * np.abs(true).max() + 4 * rounded, config
@@ -253,10 +258,7 @@ def test_activations_have_the_names_and_the_values_of_torch(
         kind, network = network_of(config, number)
         ids = torch.tensor([[7, 3, 5, 11]])
         _, cache = run_with_cache(network, *[ids] * (2 if kind == "translator" else 1))
-        description, tensors = described(network, config)
-        names, found = page.evaluate(
-            SEE, [{"kind": kind, **description}, base64.b64encode(tensors).decode(), ids[0].tolist()]
-        )
+        names, found = page.evaluate(SEE, [*sent(kind, network, config), ids[0].tolist()])
         assert [name for name in names if name.rpartition(".")[2] not in more] == sorted(cache, key=names.index)
         assert set(names) == found.keys()
         for name, value in cache.items():
@@ -270,17 +272,14 @@ def test_pairs_in_both_orders_and_answers_of_multiple_choice(page: Any) -> None:
     config = ClassifierConfig(**SIZES, convolution=3)
     pairs = [[2, 7, 9, 3, 11, 4], [2, 3, 8, 12, 13, 4], [2, 5, 3, 4]]
     network = shaken(Classifier(config, VOCABULARY, OUTPUTS, both_orders=True), 0)
-    description, tensors = described(network, config)
-    arguments = [{"kind": "classifier", **description}, base64.b64encode(tensors).decode()]
-    for logits, pair in zip(page.evaluate(COMPUTE, [*arguments, pairs]), pairs, strict=True):
+    found = page.evaluate(COMPUTE, [*sent("classifier", network, config), pairs])
+    for logits, pair in zip(found, pairs, strict=True):
         np.testing.assert_allclose(logits, network(torch.tensor([pair]))[0], rtol=1e-4, atol=1e-4)
     network = shaken(Classifier(config, VOCABULARY, 1, choices=True), 0)
-    description, tensors = described(network, config)
-    arguments = [{"kind": "classifier", **description}, base64.b64encode(tensors).decode()]
     choose = COMPUTE.replace("isPair ?", "true ? input.map(ids) : isPair ?")
     padded = torch.tensor([[pair + [0] * (6 - len(pair)) for pair in pairs]])
     mask = torch.tensor([[[place < len(pair) for place in range(6)] for pair in pairs]])
-    (found,) = page.evaluate(choose, [*arguments, [pairs]])
+    (found,) = page.evaluate(choose, [*sent("classifier", network, config), [pairs]])
     np.testing.assert_allclose(found, network(padded, mask)[0], rtol=1e-4, atol=1e-4)
 
 
@@ -295,9 +294,7 @@ def test_an_activation_that_is_replaced_changes_the_logits_as_in_torch(page: Any
 
     ids = torch.tensor([[7, 3, 5, 11]])
     expected = run_with_hooks(network, ids, fwd_hooks=[("blocks.0.attn.hook_z", remove)]).flatten().numpy()
-    description, tensors = described(network, config)
-    arguments = [{"kind": kind, **description}, base64.b64encode(tensors).decode(), ids[0].tolist()]
-    found = np.array(page.evaluate(EDIT, arguments))
+    found = np.array(page.evaluate(EDIT, [*sent(kind, network, config), ids[0].tolist()]))
     assert np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max()
     assert np.abs(found - network(ids).flatten().numpy()).max() > 0.01
 

@@ -325,6 +325,10 @@ def test_the_page_opens_with_its_findings_and_what_is_compared(stars: Any) -> No
     ]
     (means,) = traces(stars, "means")
     assert (means["x"][0], means["error_x"]["array"][0]) == (pytest.approx(0.53), pytest.approx(0.127, abs=0.001))
+    (parallel,) = traces(stars, "parallel")
+    assert [dimension["label"] for dimension in parallel["dimensions"]] == ["model", "dropout", "seed", METRIC]
+    assert parallel["dimensions"][0]["ticktext"] == ["small", "tfidf", "tiny"]
+    assert len(parallel["dimensions"][-1]["values"]) == 9
 
 
 def test_sections_without_content_are_left_out(opened: Opened) -> None:
@@ -372,16 +376,11 @@ def test_a_filter_leaves_the_runs_that_pass_in_the_table_and_in_every_plot(stars
     assert traces(stars, "heat") == []
 
 
-def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(stars: Any) -> None:
+def test_curves_sizes_and_compute_are_drawn_for_the_chosen_metric(stars: Any) -> None:
     over_steps, over_seconds = traces(stars, "curves-steps")[0], traces(stars, "curves-seconds")[0]
     assert over_steps["x"] == [5 * index + 4 for index in range(11)]
     assert over_seconds["x"] == pytest.approx([0.5 * index + 0.25 for index in range(11)], abs=0.06)
     assert over_steps["y"][1] == pytest.approx(0.75)
-    redrawn(stars, lambda: stars.locator("#metric").select_option("train/loss"))
-    assert traces(stars, "curves-steps")[0]["y"][0] == pytest.approx(1.53)
-
-
-def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: Any) -> None:
     for plot, front in {"parameters": [503, 20_011], "compute": [2e9, 3e9, 6e10, 9e10]}.items():
         layout = stars.evaluate(f"document.getElementById('{plot}').layout")
         assert (layout["xaxis"]["type"], layout["yaxis"]["type"]) == ("log", "log")
@@ -394,6 +393,7 @@ def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: A
     (line,) = (trace for trace in traces(stars, "parameters") if trace.get("meta") == "front")
     assert line["y"] == sorted(line["y"], reverse=True)
     assert line["x"] == [503, 20_011]
+    assert traces(stars, "curves-steps")[0]["y"][0] == pytest.approx(1.1 * 1.53)
 
 
 def test_the_heat_map_has_the_means_of_any_two_keys(stars: Any) -> None:
@@ -426,13 +426,6 @@ def test_the_metric_is_drawn_against_a_learning_rate_with_a_line_for_each_width(
     best = {line: trace["x"][trace["marker"]["size"].index(12)] for line, trace in lines.items()}
     assert best == {("x", "dim 32"): 0.01, ("x", "dim 128"): 0.01, ("x2", "dim 32"): 0.01, ("x2", "dim 128"): 0.001}
     assert page.evaluate("document.getElementById('numbers').layout.xaxis2.type") == "log"
-
-
-def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any) -> None:
-    (trace,) = traces(stars, "parallel")
-    assert [dimension["label"] for dimension in trace["dimensions"]] == ["model", "dropout", "seed", METRIC]
-    assert trace["dimensions"][0]["ticktext"] == ["small", "tfidf", "tiny"]
-    assert len(trace["dimensions"][-1]["values"]) == 9
 
 
 def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars: Any) -> None:
