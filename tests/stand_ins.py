@@ -1,4 +1,4 @@
-"""Random texts, small networks of each kind, quiet trainers, and a stand-in for a trainer."""
+"""Random texts, small networks of each kind, quiet trainers, a stand-in for a trainer, and objects to unpickle."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -97,6 +97,16 @@ def with_trainer(
         **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
     )
     return data
+
+
+class Calls:
+    """An object whose unpickling calls a function."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.reduced = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.reduced
 
 
 class Outputs(Callback):

@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 
+from faults.trials import Trials
 from firstlight.commands.frame import run
 from tests_support import Done, captured
 
@@ -170,6 +171,16 @@ def damaged(path: Path, damage: Damage) -> Iterator[None]:
         yield
     finally:
         replace_file(path, before)
+
+
+def try_damages(trials: Trials, path: Path, use: Callable[[], object], count: int, what: str, *more: str) -> None:
+    """Damage a file in many ways, each for one trial in which it is used. more: kinds of damage, as for `damages`."""
+
+    def check(damage: Damage) -> None:
+        with damaged(path, damage):
+            use()
+
+    trials.examples(damages(*more), check, count, what)
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -1,14 +1,11 @@
 """A damaged cache gives the correct encoding or a one-line error, but not a different encoding."""
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from faults.damage import Damage, answered, damaged, damages
+from faults.damage import answered, try_damages
 from faults.encoders import encoder
-from faults.trials import Trials
 
 DAMAGES = 60  # trials for each file
 
@@ -21,33 +18,24 @@ DAMAGES = 60  # trials for each file
         *[("names", "names/names.txt"), ("pairs", "multi30k")],
     ],
 )
-def test_a_damaged_cache_changes_no_encoding(
-    kind: str, data: str, trials: Trials, small_data: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_cache_changes_no_encoding(kind, data, trials, small_data, tmp_path) -> None:
     encoded = encoder(kind, small_data / data, tmp_path / "cache")
     whole = plain(encoded())
     files = sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file())
     assert len(files) >= 4
 
-    def check(file: Path, damage: Damage) -> None:
-        with damaged(file, damage):
-            result = answered(encoded)
-            assert result is not None, "a cache can be made again"
-            assert plain(result) == whole, "a different encoding without an error"
-            del result
-
-    def remove(file: Path) -> None:
-        content = file.read_bytes()
-        file.unlink()
+    def check() -> None:
         result = answered(encoded)
-        file.write_bytes(content)
         assert result is not None, "a cache can be made again"
-        assert plain(result) == whole
+        assert plain(result) == whole, "a different encoding without an error"
 
     for file in files:
-        trials.examples(damages("value"), partial(check, file), DAMAGES, f"{kind} {file.name}")
+        try_damages(trials, file, check, DAMAGES, f"{kind} {file.name}", "value")
+        content = file.read_bytes()
         with trials.one(f"{kind} without {file.name}"):
-            remove(file)
+            file.unlink()
+            check()
+        file.write_bytes(content)
 
 
 def plain(encoded: Any) -> dict[str, Any]:

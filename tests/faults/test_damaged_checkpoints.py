@@ -17,7 +17,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from faults.conftest import TASKS, RunOf
-from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, is_refused, replaced
+from faults.damage import VALUES, Damage, answered, assert_refused, damages, is_refused, replaced, try_damages
 from faults.trials import Trials, number_of, scaled
 from firstlight.kind.load import load
 from firstlight.lit.checkpoint import METADATA, read_checkpoint
@@ -73,12 +73,11 @@ def best(request: pytest.FixtureRequest, copied: RunOf) -> Best:
 
 @pytest.mark.faults("damaged bytes: checkpoints")
 def test_damaged_bytes_are_noticed(trials: Trials, best: Best) -> None:
-    def check(damage: Damage) -> None:
-        with damaged(best.path, damage):
-            if answered(lambda: load(best.run)) is not None:
-                assert_same(read_checkpoint(best.path), best.whole)
+    def use_damaged() -> None:
+        if answered(lambda: load(best.run)) is not None:
+            assert_same(read_checkpoint(best.path), best.whole)
 
-    trials.examples(damages(), check, BYTES, f"best.ckpt of {best.task}")
+    try_damages(trials, best.path, use_damaged, BYTES, f"best.ckpt of {best.task}")
 
 
 @pytest.mark.faults("damaged bytes: checkpoints")
@@ -116,9 +115,7 @@ def test_weights_of_another_shape_or_type_are_refused(trials: Trials, best: Best
 
 @pytest.mark.faults("damaged bytes: last.ckpt of a resumed run")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
-    task: str, trials: Trials, copied: RunOf, tmp_path: Path
-) -> None:
+def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(task, trials, copied, tmp_path) -> None:
     run = copied(task)
     scripts = Scripts(tmp_path)
 

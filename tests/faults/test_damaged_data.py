@@ -18,7 +18,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from faults.damage import Damage, answered, damaged, damages
+from faults.damage import answered, try_damages
 from faults.encoders import encoder
 from faults.trials import Trials, drawn
 from firstlight.data import ReviewData, sources
@@ -42,23 +42,20 @@ ENDINGS = ("csv", "tsv", "jsonl", "parquet", "txt", "json")
 
 @pytest.mark.faults("damaged bytes: files of data")
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_rows_of_a_damaged_file_are_read_or_refused(
-    ending: str, trials: Trials, small_data: Path, tmp_path: Path
-) -> None:
+def test_rows_of_a_damaged_file_are_read_or_refused(ending, trials, small_data, tmp_path) -> None:
     path = tmp_path / f"data.{ending}"
     rows = [
         row.values for row in islice(read_rows(small_data / "amazon_reviews" / "test.jsonl", ["text", "label"]), 40)
     ]
     write(path, rows)
 
-    def check(damage: Damage) -> None:
-        with damaged(path, damage):
-            answered(lambda: list(read_rows(path)))
-            answered(lambda: list(read_rows(path, ["text"])))
-            if ending == "txt":
-                answered(lambda: "".join(read_text(path)))
+    def use() -> None:
+        answered(lambda: list(read_rows(path)))
+        answered(lambda: list(read_rows(path, ["text"])))
+        if ending == "txt":
+            answered(lambda: "".join(read_text(path)))
 
-    trials.examples(damages("value"), check, DAMAGES, f"rows of {ending}")
+    try_damages(trials, path, use, DAMAGES, f"rows of {ending}", "value")
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -84,30 +81,22 @@ def test_damaged_data_is_encoded_or_refused(kind: str, trials: Trials, small_dat
     }.get(kind, (small_data / "names" / "names.txt", 5_000))
     first_bytes(source, size, file)
     encoded = encoder(kind, file, tmp_path / "cache")
-
-    def check(damage: Damage) -> None:
-        with damaged(file, damage):
-            answered(encoded)
-
-    trials.examples(damages("value"), check, ENCODED, f"encoding of {kind}")
+    try_damages(trials, file, lambda: answered(encoded), ENCODED, f"encoding of {kind}", "value")
 
 
 @pytest.mark.faults("damaged bytes: files of data")
-def test_a_damaged_sample_of_the_package_gives_its_own_rows_or_is_refused(
-    trials: Trials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_sample_of_the_package_gives_its_own_rows_or_is_refused(trials, tmp_path, monkeypatch) -> None:
     shutil.copytree(sources.SAMPLES / "entailment", tmp_path / "entailment")
     monkeypatch.setattr(sources, "SAMPLES", tmp_path)
     source = find_source(ReviewOptions(source=SourceKind.sample), sample="entailment")
     rows = [row.values for row in source.rows("test", [])]
 
-    def check(damage: Damage) -> None:
-        with damaged(source.files["test"], damage):
-            found = answered(lambda: list(source.rows("test", [])))
-            if found is not None:  # a file that is written twice has its rows twice
-                assert [row.values for row in found] == rows * max(len(found) // len(rows), 1)
+    def use() -> None:
+        found = answered(lambda: list(source.rows("test", [])))
+        if found is not None:  # a file that is written twice has its rows twice
+            assert [row.values for row in found] == rows * max(len(found) // len(rows), 1)
 
-    trials.examples(damages(), check, ENCODED, "a sample")
+    try_damages(trials, source.files["test"], use, ENCODED, "a sample")
 
 
 def first_bytes(source: Path, size: int, target: Path) -> None:
@@ -131,14 +120,13 @@ def test_damaged_vectors_are_read_or_refused(ending: str, trials: Trials, tmp_pa
     lines = (f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, values.tolist(), strict=True))
     path.write_text(header + "".join(lines), encoding="utf-8")
 
-    def check(damage: Damage) -> None:
-        with damaged(path, damage):
-            found = answered(lambda: read_vectors(path, words, 7))
-            for vector in (found or {}).values():
-                assert vector.shape == (7,)
-                assert np.isfinite(vector).all()
+    def use() -> None:
+        found = answered(lambda: read_vectors(path, words, 7))
+        for vector in (found or {}).values():
+            assert vector.shape == (7,)
+            assert np.isfinite(vector).all()
 
-    trials.examples(damages(), check, DAMAGES, f"vectors {ending}")
+    try_damages(trials, path, use, DAMAGES, f"vectors {ending}")
 
 
 @pytest.mark.faults("damaged bytes: files of data")
@@ -188,9 +176,7 @@ def test_overlapping_splits_are_counted_and_removed(trials: Trials, small_data: 
 
 
 @pytest.mark.faults("overlapping splits and training rows")
-def test_the_target_encoding_of_a_row_does_not_depend_on_its_class(
-    trials: Trials, small_data: Path, tmp_path: Path
-) -> None:
+def test_the_target_encoding_of_a_row_does_not_depend_on_its_class(trials, small_data, tmp_path) -> None:
     rows_of_file = read_rows(small_data / "amazon_reviews" / "train.jsonl", ["text", "label"])
     rows = [row.values for row in islice(rows_of_file, 80)]
     for split in SPLITS:

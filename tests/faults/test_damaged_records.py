@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from faults.conftest import TASKS, RunOf
-from faults.damage import Damage, answered, damaged, damages, is_refused, quiet
+from faults.damage import Damage, answered, damages, is_refused, quiet, try_damages
 from faults.trials import Trials, number_of
 from firstlight.commands.report import ReportOptions, report
 from firstlight.files.plain_yaml import read_config
@@ -45,17 +45,16 @@ READ_BY_A_RESUMED_RUN = (
 def test_a_loaded_run_answers_for_a_damaged_record(trials: Trials, copied: RunOf) -> None:
     run = copied("names")
 
-    def check(damage: Damage) -> None:
-        with damaged(run / "metrics.json", damage):
-            loaded = answered(lambda: load(run / "checkpoints" / "best.ckpt"))
-            for name in ("record", "metrics"):
-                answered(partial(getattr, loaded, name))
-            answered(lambda: repr(loaded))
-            answered(lambda: load(run))
-            answered(lambda: find_run("latest", run.parent))
-            answered(lambda: find_run("best:val/loss", run.parent))
+    def use() -> None:
+        loaded = answered(lambda: load(run / "checkpoints" / "best.ckpt"))
+        for name in ("record", "metrics"):
+            answered(partial(getattr, loaded, name))
+        answered(lambda: repr(loaded))
+        answered(lambda: load(run))
+        for name in ("latest", "best:val/loss"):
+            answered(partial(find_run, name, run.parent))
 
-    trials.examples(damages("value"), check, RECORDS, "metrics.json")
+    try_damages(trials, run / "metrics.json", use, RECORDS, "metrics.json", "value")
 
 
 @pytest.mark.faults("damaged bytes: history.jsonl")
@@ -63,27 +62,21 @@ def test_a_damaged_history_is_read_or_refused(trials: Trials, copied: RunOf) -> 
     run = copied("names")
     loaded = load(run)
 
-    def check(damage: Damage) -> None:
-        with damaged(run / "history.jsonl", damage):
-            loaded.__dict__.pop("history", None)
-            answered(lambda: loaded.history)
-            before = (run / "history.jsonl").read_bytes()
-            seconds = answered(lambda: HistoryLogger(run / "history.jsonl").start(10))
-            if seconds is None:
-                assert (run / "history.jsonl").read_bytes() == before, "a history with an error must not be changed"
+    def use() -> None:
+        loaded.__dict__.pop("history", None)
+        answered(lambda: loaded.history)
+        before = (run / "history.jsonl").read_bytes()
+        seconds = answered(lambda: HistoryLogger(run / "history.jsonl").start(10))
+        if seconds is None:
+            assert (run / "history.jsonl").read_bytes() == before, "a history with an error must not be changed"
 
-    trials.examples(damages("value"), check, RECORDS, "history.jsonl")
+    try_damages(trials, run / "history.jsonl", use, RECORDS, "history.jsonl", "value")
 
 
 @pytest.mark.faults("damaged bytes: config.yaml")
 def test_a_damaged_configuration_is_read_or_refused(trials: Trials, copied: RunOf) -> None:
-    run = copied("names")
-
-    def check(damage: Damage) -> None:
-        with damaged(run / "config.yaml", damage):
-            answered(lambda: read_config(run / "config.yaml"))
-
-    trials.examples(damages("value"), check, RECORDS, "config.yaml")
+    path = copied("names") / "config.yaml"
+    try_damages(trials, path, lambda: answered(lambda: read_config(path)), RECORDS, "config.yaml", "value")
 
 
 @pytest.mark.faults("damaged bytes: a report of runs")
@@ -100,18 +93,17 @@ def test_a_report_names_what_is_damaged_and_shows_the_rest(name: str, trials: Tr
         "hydra:\n  runtime:\n    choices:\n      model: tiny\n      task: stars\n"
     )
 
-    def check(damage: Damage) -> None:
-        with damaged(run / name, damage):
-            page = answered(lambda: report(ReportOptions(logs)))
-            assert page is not None, "a damaged run must not end the report"
-            text = (logs / "report.md").read_text()
-            assert "| damaged |" in text
-            assert "| whole |" in text
-            assert not {"\x1b", "\0"} & set(text + (logs / "report.csv").read_text() + page.read_text())
-            with quiet():
-                assert len(list_runs(logs)) == 2
+    def use() -> None:
+        page = answered(lambda: report(ReportOptions(logs)))
+        assert page is not None, "a damaged run must not end the report"
+        text = (logs / "report.md").read_text()
+        assert "| damaged |" in text
+        assert "| whole |" in text
+        assert not {"\x1b", "\0"} & set(text + (logs / "report.csv").read_text() + page.read_text())
+        with quiet():
+            assert len(list_runs(logs)) == 2
 
-    trials.examples(damages("value"), check, REPORTS, f"report {name}")
+    try_damages(trials, run / name, use, REPORTS, f"report {name}", "value")
 
 
 def large_records(logs: Path, size: int) -> dict[str, Callable[[], Any]]:
@@ -195,9 +187,7 @@ def is_number(text: str) -> bool:
 
 @pytest.mark.faults("damaged bytes: settings of a resumed run")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_with_damaged_settings_is_resumed_or_refused(
-    task: str, trials: Trials, copied: RunOf, tmp_path: Path
-) -> None:
+def test_a_run_with_damaged_settings_is_resumed_or_refused(task, trials, copied, tmp_path) -> None:
     run = copied(task)
     logs = tmp_path / "logs" / task / "runs"
     logs.mkdir(parents=True)

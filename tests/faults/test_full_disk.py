@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.conftest import TASKS, RunOf, TrainingOf
+from faults.conftest import TASKS
 from faults.test_kills import assert_same_run
-from faults.trials import Trials, drawn, number_of
+from faults.trials import drawn, number_of
 from tests_support import Done, Scripts, contents
 
 TRAININGS = 6  # trainings of each task, each on a disk of a different size
@@ -99,9 +99,7 @@ def assert_full(done: Done) -> None:
 
 @pytest.mark.faults("full disk: trainings")
 @pytest.mark.parametrize("task", TASKS)
-def test_a_training_on_a_full_disk_goes_on_once_there_is_room(
-    task: str, trials: Trials, disks: Disks, finished: RunOf, training: TrainingOf, tmp_path: Path
-) -> None:
+def test_a_training_on_a_full_disk_goes_on_once_there_is_room(task, trials, disks, finished, training, tmp_path):
     whole = finished(task)
     size = used(whole.parent)
     chosen = random.Random(number_of(f"full disk {task}"))
@@ -126,9 +124,7 @@ def test_a_training_on_a_full_disk_goes_on_once_there_is_room(
 
 @pytest.mark.faults("full disk: readers of a run")
 @pytest.mark.parametrize("task", TASKS)
-def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
-    task: str, trials: Trials, disks: Disks, finished: RunOf, tmp_path: Path, small_data: Path
-) -> None:
+def test_what_is_written_by_readers_is_written_whole_or_not_at_all(task, trials, disks, finished, tmp_path, small_data):
     scripts = Scripts(tmp_path)
     texts = small_data / "multi30k" / "test.jsonl"
     uses = {"report": ["logs"], "evaluate": ["logs/run"], "explore": ["logs/run", "--figures", "curves"]}
@@ -164,9 +160,7 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
 
 
 @pytest.mark.faults("read-only disk")
-def test_what_must_write_on_a_read_only_disk_is_refused_in_one_line(
-    trials: Trials, disks: Disks, finished: RunOf, training: TrainingOf
-) -> None:
+def test_what_must_write_on_a_read_only_disk_is_refused_in_one_line(trials, disks, finished, training) -> None:
     where = disks.new()
     shutil.copytree(finished("names"), where / "logs" / "names" / "runs" / "run")
     before = contents(where)

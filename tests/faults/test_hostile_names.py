@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from faults.conftest import RunOf, TrainingOf
+from faults.conftest import RunOf
 from faults.damage import assert_refused
 from faults.trials import Trials, drawn
 from firstlight.files.rows import read_rows
@@ -79,9 +79,7 @@ def test_a_run_in_a_folder_of_any_name_is_read(part: int, trials: Trials, finish
 
 @pytest.mark.faults("hostile names: folders, files, columns, classes, tags")
 @pytest.mark.parametrize("place", ["data file", "column", "class", "tag"])
-def test_a_training_with_any_name_is_done_or_refused(
-    place: str, trials: Trials, training: TrainingOf, small_data: Path, tmp_path: Path
-) -> None:
+def test_a_training_with_any_name_is_done_or_refused(place, trials, training, small_data, tmp_path) -> None:
     source = small_data / "amazon_reviews" / "train.jsonl"
     rows = [row.values for row in itertools.islice(read_rows(source), 80)]
     short = [each for each in training("sentiment") if not each.startswith(("data.path", "trainer.", "task"))]
@@ -103,9 +101,7 @@ def test_a_training_with_any_name_is_done_or_refused(
 
 
 @pytest.mark.faults("hostile names: tags and names for W&B")
-def test_a_training_that_logs_to_wandb_with_any_label_is_done_or_refused(
-    trials: Trials, training: TrainingOf, tmp_path: Path
-) -> None:
+def test_a_training_that_logs_to_wandb_with_any_label_is_done_or_refused(trials, training, tmp_path) -> None:
     scripts = Scripts(tmp_path)
     short = [each for each in training("sentiment") if not each.startswith(("trainer.", "logger"))]
     short += ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", "trainer.accelerator=cpu"]

@@ -33,22 +33,13 @@ from faults.watch import watched
 from firstlight.kind.load import load
 from firstlight.lit.checkpoint import METADATA, read_checkpoint
 from firstlight.spelling import quoted
+from stand_ins import Calls
 from tests_support import Scripts
 
 PLACES = (
     *("the whole file", "state_dict", "metadata", "config"),
     *("optimizer_states", "callbacks", "loops", "hyper_parameters"),
 )
-
-
-class Reduced:
-    """An object whose pickle calls a function when it is loaded."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self.reduced = function, arguments
-
-    def __reduce__(self) -> Any:
-        return self.reduced
 
 
 def payloads(canary: Path, elsewhere: Path) -> dict[str, Any]:
@@ -58,44 +49,44 @@ def payloads(canary: Path, elsewhere: Path) -> dict[str, Any]:
     script = elsewhere / "script.py"
     script.write_text(code)
     nested = io.BytesIO()
-    pickle.dump(Reduced(os.system, touch), nested)
+    pickle.dump(Calls(os.system, touch), nested)
     return {
-        "os.system": Reduced(os.system, touch),
-        "os.popen": Reduced(os.popen, touch),
-        "os.remove": Reduced(os.remove, str(script)),
-        "subprocess.Popen": Reduced(subprocess.Popen, ["touch", str(canary)]),
-        "subprocess.getoutput": Reduced(subprocess.getoutput, touch),
-        "exec": Reduced(builtins.exec, code),
-        "eval": Reduced(builtins.eval, code),
-        "compile": Reduced(builtins.compile, code, "x", "exec"),
-        "open": Reduced(builtins.open, str(canary), "w"),
-        "io.open": Reduced(io.open, str(canary), "w"),
-        "codecs.open": Reduced(codecs.open, str(canary), "w"),
-        "getattr": Reduced(builtins.getattr, pathlib.Path, "touch"),
-        "import": Reduced(importlib.import_module, "this"),
-        "runpy": Reduced(runpy.run_path, str(script)),
-        "Path.touch": Reduced(pathlib.Path.touch, canary),
-        "shutil.rmtree": Reduced(shutil.rmtree, str(elsewhere)),
-        "FileHandler": Reduced(logging.FileHandler, str(canary), "w"),
+        "os.system": Calls(os.system, touch),
+        "os.popen": Calls(os.popen, touch),
+        "os.remove": Calls(os.remove, str(script)),
+        "subprocess.Popen": Calls(subprocess.Popen, ["touch", str(canary)]),
+        "subprocess.getoutput": Calls(subprocess.getoutput, touch),
+        "exec": Calls(builtins.exec, code),
+        "eval": Calls(builtins.eval, code),
+        "compile": Calls(builtins.compile, code, "x", "exec"),
+        "open": Calls(builtins.open, str(canary), "w"),
+        "io.open": Calls(io.open, str(canary), "w"),
+        "codecs.open": Calls(codecs.open, str(canary), "w"),
+        "getattr": Calls(builtins.getattr, pathlib.Path, "touch"),
+        "import": Calls(importlib.import_module, "this"),
+        "runpy": Calls(runpy.run_path, str(script)),
+        "Path.touch": Calls(pathlib.Path.touch, canary),
+        "shutil.rmtree": Calls(shutil.rmtree, str(elsewhere)),
+        "FileHandler": Calls(logging.FileHandler, str(canary), "w"),
         "partial": functools.partial(os.system, touch),
-        "methodcaller": Reduced(operator.methodcaller, "touch"),
+        "methodcaller": Calls(operator.methodcaller, "touch"),
         "attrgetter": operator.attrgetter("system"),
-        "torch.load": Reduced(torch.load, io.BytesIO(nested.getvalue()), "cpu"),
-        "torch.hub.load": Reduced(torch.hub.load, str(elsewhere), "script"),
-        "torch.storage": Reduced(torch.storage._load_from_bytes, nested.getvalue()),
-        "torch.jit": Reduced(torch.jit.load, str(script)),
-        "torch.Generator": Reduced(torch.serialization.load, str(script)),
-        "numpy.save": Reduced(np.save, str(canary), [1]),
-        "numpy.load": Reduced(np.load, str(script), None, True),
-        "numpy.objects": np.array([Reduced(os.system, touch)], dtype=object),
-        "pickle.loads": Reduced(pickle.loads, nested.getvalue()),
-        "connection": Reduced(socket.create_connection, ("127.0.0.1", 9)),
-        "webbrowser": Reduced(webbrowser.open, "http://127.0.0.1:9"),
-        "CDLL": Reduced(ctypes.CDLL, str(script)),
-        "CodeType": Reduced(types.SimpleNamespace),
-        "a huge tensor": Reduced(torch.zeros, 10**12),
-        "a huge list": Reduced(operator.mul, [0], 10**12),
-        "a huge bytearray": Reduced(bytearray, 10**13),
+        "torch.load": Calls(torch.load, io.BytesIO(nested.getvalue()), "cpu"),
+        "torch.hub.load": Calls(torch.hub.load, str(elsewhere), "script"),
+        "torch.storage": Calls(torch.storage._load_from_bytes, nested.getvalue()),
+        "torch.jit": Calls(torch.jit.load, str(script)),
+        "torch.Generator": Calls(torch.serialization.load, str(script)),
+        "numpy.save": Calls(np.save, str(canary), [1]),
+        "numpy.load": Calls(np.load, str(script), None, True),
+        "numpy.objects": np.array([Calls(os.system, touch)], dtype=object),
+        "pickle.loads": Calls(pickle.loads, nested.getvalue()),
+        "connection": Calls(socket.create_connection, ("127.0.0.1", 9)),
+        "webbrowser": Calls(webbrowser.open, "http://127.0.0.1:9"),
+        "CDLL": Calls(ctypes.CDLL, str(script)),
+        "CodeType": Calls(types.SimpleNamespace),
+        "a huge tensor": Calls(torch.zeros, 10**12),
+        "a huge list": Calls(operator.mul, [0], 10**12),
+        "a huge bytearray": Calls(bytearray, 10**13),
     }
 
 
@@ -138,7 +129,7 @@ def test_hostile_archives_are_refused(trials: Trials, copied: RunOf, tmp_path: P
     run, canary = copied("sentiment"), tmp_path / "canary"
     path = run / "checkpoints" / "best.ckpt"
     whole = path.read_bytes()
-    code = pickle.dumps(Reduced(os.system, f"touch '{canary}'"))
+    code = pickle.dumps(Calls(os.system, f"touch '{canary}'"))
     name = next(part for part in zipfile.ZipFile(path).namelist() if part.endswith("data.pkl"))
     archives: dict[str, Callable[[], None]] = {
         "another data.pkl": lambda: write_archive(path, whole, {name: code}),
@@ -152,7 +143,7 @@ def test_hostile_archives_are_refused(trials: Trials, copied: RunOf, tmp_path: P
         "a pickle before the archive": lambda: path.write_bytes(code + whole),
         "a pickle after the archive": lambda: path.write_bytes(whole + code),
         "a bomb of zeros": lambda: append(path, whole, {"bomb": bytes(300_000_000)}),
-        "npz": lambda: np.savez(path.open("wb"), a=np.array([Reduced(os.system, "true")], dtype=object)),
+        "npz": lambda: np.savez(path.open("wb"), a=np.array([Calls(os.system, "true")], dtype=object)),
     }
     for kind, write in archives.items():
         write()
@@ -190,7 +181,7 @@ def hostile_overrides(canary: Path, elsewhere: Path) -> Iterable[list[str]]:
     """Yield lines of .hydra/overrides.yaml that run code, or read or write outside of the run."""
     there, touch = str(elsewhere), f"touch {canary}"
     (elsewhere / "hubconf.py").write_text(f"def x():\n    open({str(canary)!r}, 'w').close()\n")
-    torch.save(Reduced(os.system, touch), elsewhere / "evil.pt")
+    torch.save(Calls(os.system, touch), elsewhere / "evil.pt")
     (elsewhere / "conf").mkdir()
     (elsewhere / "conf" / "evil.yaml").write_text(
         f"# @package _global_\ncallbacks:\n  x: {{_target_: os.system, command: '{touch}'}}\n"
@@ -270,9 +261,7 @@ HOSTILE_SETTINGS = (
 
 @pytest.mark.faults("hostile: metadata of checkpoints")
 @pytest.mark.parametrize("task", TASKS)
-def test_metadata_chooses_no_path_no_address_and_no_code(
-    task: str, trials: Trials, copied: RunOf, small_data: Path, tmp_path: Path
-) -> None:
+def test_metadata_chooses_no_path_no_address_and_no_code(task, trials, copied, small_data, tmp_path) -> None:
     run, elsewhere = copied(task), tmp_path / "elsewhere"
     inside = tmp_path / "inside"
     for folder in (elsewhere, inside):

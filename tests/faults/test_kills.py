@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -82,9 +83,7 @@ def command(training: list[str], accumulate: int) -> list[str]:
 @pytest.mark.faults("kills: weights, history, CSV, exit code")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("part", range(6))
-def test_a_run_that_was_killed_ends_as_one_that_was_not(
-    part: int, task: str, trials: Trials, tmp_path: Path, training: TrainingOf, reference: Callable[[str, int], Path]
-) -> None:
+def test_a_run_that_was_killed_ends_as_one_that_was_not(part, task, trials, tmp_path, training, reference) -> None:
     for index, kill in drawn([*enumerate(kills(task))], f"kills of {task}")[part::6]:
         whole = reference(task, kill.accumulate)
         folder = tmp_path / str(index)
@@ -101,6 +100,17 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def started(folder: Path, run: Path, *overrides: str) -> Iterator[Process]:
+    """Start a long training in a run's folder, which is killed after the block."""
+    words = (*overrides, "trainer.max_steps=5000", f"hydra.run.dir={run}")
+    process = Scripts(folder).start("train", *words)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
 @pytest.mark.faults("signals: repeated within 30 ms")
 def test_a_repeated_signal_saves_the_step_that_is_named(trials: Trials, tmp_path: Path, training: TrainingOf) -> None:
     chosen = random.Random(number_of("repeated signals"))
@@ -112,10 +122,7 @@ def test_a_repeated_signal_saves_the_step_that_is_named(trials: Trials, tmp_path
         pauses = [chosen.uniform(0, 0.015) for _ in range(2)]
         with trials.one(f"{index}: {number.name} after {at}, pauses {pauses}", seconds=SECONDS, memory=None):
             run = tmp_path / str(index)
-            process = Scripts(tmp_path).start(
-                "train", *training("names"), "trainer.max_steps=5000", f"hydra.run.dir={run}"
-            )
-            try:
+            with started(tmp_path, run, *training("names")) as process:
                 if at == "save":
                     wait_until(lambda run=run: bool(unfinished(run / "checkpoints")), process)
                 else:
@@ -124,8 +131,6 @@ def test_a_repeated_signal_saves_the_step_that_is_named(trials: Trials, tmp_path
                     os.kill(process.pid, number)
                     time.sleep(pause)
                 out, err = process.communicate(timeout=120)
-            finally:
-                process.kill()
             assert process.returncode in (128 + number, -number), f"exit code {process.returncode}: {out}{err}"
             assert json.loads((run / "metrics.json").read_text())["status"] == "interrupted"
             last = run / "checkpoints" / "last.ckpt"
@@ -136,9 +141,7 @@ def test_a_repeated_signal_saves_the_step_that_is_named(trials: Trials, tmp_path
 
 @pytest.mark.faults("processes of a training: signals and deaths")
 @pytest.mark.parametrize("trainer", ["ddp_sim", "ddp"])
-def test_the_processes_of_a_training_end_together(
-    trainer: str, trials: Trials, tmp_path: Path, training: TrainingOf
-) -> None:
+def test_the_processes_of_a_training_end_together(trainer, trials, tmp_path, training) -> None:
     chosen = random.Random(number_of(f"ranks of {trainer}"))
     strategy = {"ddp_sim": ["trainer=ddp_sim"], "ddp": ["trainer=ddp", "trainer.devices=2"]}[trainer]
     for index, number in enumerate((signal.SIGTERM, signal.SIGKILL)):
@@ -165,20 +168,15 @@ def test_the_processes_of_a_training_end_together(
 
 @pytest.mark.faults("run folders that are removed or moved")
 @pytest.mark.parametrize("how", ["removed", "moved"])
-def test_a_run_whose_folder_vanishes_ends_with_one_line(
-    how: str, trials: Trials, tmp_path: Path, training: TrainingOf
-) -> None:
+def test_a_run_whose_folder_vanishes_ends_with_one_line(how, trials, tmp_path, training) -> None:
     with trials.one(how, seconds=SECONDS, memory=None):
         run = tmp_path / "run"
-        process = Scripts(tmp_path).start("train", *training("names"), "trainer.max_steps=5000", f"hydra.run.dir={run}")
-        try:
+        with started(tmp_path, run, *training("names")) as process:
             wait_until((run / "checkpoints" / "last.ckpt").exists, process)
             run.rename(tmp_path / "other")
             if how == "removed":
                 shutil.rmtree(tmp_path / "other")
             _, err = process.communicate(timeout=120)
-        finally:
-            process.kill()
         assert process.returncode == 1
         assert [line for line in err.splitlines() if "was removed or moved" in line], err
         assert "Traceback" not in err, err

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from faults.conftest import RunOf, TrainingOf
+from faults.conftest import RunOf
 from faults.damage import Damage, answered, damages
 from faults.trials import Trials, drawn, number_of, scaled
 from firstlight.commands import runs as list_of_runs
@@ -115,9 +115,7 @@ def test_a_run_that_vanishes_hides_no_other(trials: Trials, finished: RunOf, tmp
 
 
 @pytest.mark.faults("killed workers of sweeps")
-def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(
-    trials: Trials, training: TrainingOf, tmp_path: Path
-) -> None:
+def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(trials, training, tmp_path) -> None:
     chosen = random.Random(number_of("killed workers"))
     for number in range(scaled(KILLED_SWEEPS)):
         scripts, killed, moment = Scripts(tmp_path), chosen.choice(("seed-1", "seed-2")), chosen.random()
@@ -143,9 +141,7 @@ def test_a_killed_worker_of_a_sweep_is_named_and_the_others_finish(
 
 
 @pytest.mark.faults("killed workers of sweeps")
-def test_the_jobs_of_a_killed_sweep_end_with_it_and_can_be_resumed(
-    trials: Trials, training: TrainingOf, tmp_path: Path
-) -> None:
+def test_the_jobs_of_a_killed_sweep_end_with_it_and_can_be_resumed(trials, training, tmp_path) -> None:
     scripts, sweep = Scripts(tmp_path), ["-m", *training("names"), "trainer.max_steps=100000", "seed=1,2,3"]
     sweep += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
@@ -176,9 +172,7 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.faults("file systems without locks")
-def test_without_locks_trainings_and_sweeps_run_and_exclude_one_another(
-    no_locks: None, trials: Trials, training: TrainingOf, tmp_path: Path
-) -> None:
+def test_without_locks_trainings_and_sweeps_run_and_exclude_one_another(no_locks, trials, training, tmp_path) -> None:
     scripts, run = Scripts(tmp_path), tmp_path / "run"
     command = [*training("names"), f"hydra.run.dir={run}", "trainer.max_steps=2"]
     with trials.one("a training", seconds=120, memory=None):

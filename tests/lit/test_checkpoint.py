@@ -19,6 +19,7 @@ from firstlight.lit.networks import build_network, network_of_metadata
 from firstlight.networks import ClassifierConfig, GeneratorConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import train_word_tokenizer
+from stand_ins import Calls
 
 RUN_METADATA = {
     "task": "stars",
@@ -220,27 +221,17 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(saved, kind: str, monkeypat
 # --- other files ---
 
 
-class Trap:
-    """An object that creates a file if it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self):
-        return (os.mkdir, (str(self.path),))
-
-
 def traps(folder: Path, sprung: Path) -> dict[str, Path]:
     """Return files in all formats of torch that run code when they are unpickled."""
     names = ("pickle", "legacy", "zip", "in_the_metadata", "compressed", "by_hand")
-    made = {name: folder / f"{name}.ckpt" for name in names}
-    made["pickle"].write_bytes(pickle.dumps(Trap(sprung)))
-    torch.save({"state_dict": Trap(sprung)}, made["legacy"], _use_new_zipfile_serialization=False)
-    torch.save(Trap(sprung), made["zip"])
-    torch.save({**content(), METADATA: {**STAMP, "task": Trap(sprung)}}, made["in_the_metadata"])
+    made, trap = {name: folder / f"{name}.ckpt" for name in names}, Calls(os.mkdir, str(sprung))
+    made["pickle"].write_bytes(pickle.dumps(trap))
+    torch.save({"state_dict": trap}, made["legacy"], _use_new_zipfile_serialization=False)
+    torch.save(trap, made["zip"])
+    torch.save({**content(), METADATA: {**STAMP, "task": trap}}, made["in_the_metadata"])
     for name, method in (("compressed", zipfile.ZIP_DEFLATED), ("by_hand", zipfile.ZIP_STORED)):
         with zipfile.ZipFile(made[name], "w", method) as archive:
-            archive.writestr("archive/data.pkl", pickle.dumps(Trap(sprung), protocol=2))
+            archive.writestr("archive/data.pkl", pickle.dumps(trap, protocol=2))
             archive.writestr("archive/version", "3\n")
             archive.writestr("archive/byteorder", "little")
     return made
@@ -259,17 +250,12 @@ def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(tmp_path, che
         assert "mkdir" in str(error.value) or path.stem not in ("zip", "by_hand")
 
 
-class Huge:
-    """A small file requests more memory than any machine has, since torch allows a pickle to call bytearray."""
-
-    def __reduce__(self):
-        return (bytearray, (2**62,))
-
-
 @pytest.mark.parametrize(
-    ("value", "named"), [(Path("a"), r"pathlib\.(_local\.)?PosixPath"), (Huge(), r"not loaded \(MemoryError\)")]
+    ("value", "named"),
+    [(Path("a"), r"pathlib\.(_local\.)?PosixPath"), (Calls(bytearray, 2**62), r"not loaded \(MemoryError\)")],
 )
 def test_an_object_of_a_class_is_named_and_no_way_around_is_advised(value: object, named: str, tmp_path) -> None:
+    """Torch allows a pickle to call bytearray, so that a small file can request more memory than any machine has."""
     path = tmp_path / "last.ckpt"
     torch.save({**content(), METADATA: {**STAMP, "name": value}}, path)
     with pytest.raises(UserError, match=named) as error:

@@ -15,6 +15,7 @@ from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.gather import newest_texts
 from firstlight.runs.overrides import merged
 from firstlight.training.terminal import resume_command
+from stand_ins import Calls
 from tests_support import Scripts
 
 HUBCONF = "import pathlib\npathlib.Path({canary!r}).touch()\ndef x(): return None\n"
@@ -28,14 +29,6 @@ def run_folder(path: Path, *lines: str) -> RunFolder:
     return RunFolder(path)
 
 
-class TouchesWhenUnpickled:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
     """A file that no attack makes; beside it what the attacks use."""
@@ -43,7 +36,7 @@ def canary(tmp_path: Path) -> Path:
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "hubconf.py").write_text(HUBCONF.format(canary=str(canary)))
     (tmp_path / "evil_module.py").write_text(HUBCONF.format(canary=str(canary)))
-    (tmp_path / "evil.pkl").write_bytes(pickle.dumps(TouchesWhenUnpickled(canary)))
+    (tmp_path / "evil.pkl").write_bytes(pickle.dumps(Calls(Path.touch, canary)))
     (tmp_path / "kept.txt").write_text("kept")
     return canary
 
@@ -52,80 +45,48 @@ CODE = [
     "+callbacks.x={_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}",
     "+callbacks.x={_target_: torch.load, f: evil.pkl, weights_only: false}",
     "+callbacks.x={_target_: logging.FileHandler, filename: kept.txt, mode: w}",
-    "+callbacks.x={_target_: os.system, command: touch canary}",
-    "+callbacks.x._target_=evil_module.Callback",
+    *("+callbacks.x={_target_: os.system, command: touch canary}", "+callbacks.x._target_=evil_module.Callback"),
     "model.attention._target_=evil_module.Attention",
     "+model.attention={_target_: evil_module.Attention, window: 3}",
     "+callbacks.x={_target_: firstlight.runs.folder.write_atomically, path: kept.txt, text: a}",
     "+callbacks.x={_target_: lightning.pytorch.callbacks.os.system, command: touch canary}",
     "+callbacks.checkpoint.x={y: [{_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}]}",
     "trainer.profiler={_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}",
-    "trainer._target_=torch.hub.load",
-    "optimizer._target_=torch.optim.SGD",
-    "module._target_=evil_module.x",
-    "model._target_=evil_module.Net",
-    "optimizer._target_=evil_module.x",
-    "schedule._target_=firstlight.lit.schedules.linear",
-    "+tags=[{_target_: os.system, command: touch canary}]",
-    "+callbacks.x._target_='${oc.env:EVIL}'",
-    "+callbacks.x='${oc.create:evil}'",
+    *("trainer._target_=torch.hub.load", "optimizer._target_=torch.optim.SGD", "module._target_=evil_module.x"),
+    *("model._target_=evil_module.Net", "optimizer._target_=evil_module.x"),
+    *("schedule._target_=firstlight.lit.schedules.linear", "+tags=[{_target_: os.system, command: touch canary}]"),
+    *("+callbacks.x._target_='${oc.env:EVIL}'", "+callbacks.x='${oc.create:evil}'"),
 ]
 PLACES = [
-    "callbacks.checkpoint.folder=elsewhere",
-    "callbacks.checkpoint.folder=${paths.output_dir}/../../../elsewhere",
-    "logger.csv.save_dir=elsewhere",
-    "logger.csv.name=../../../elsewhere",
-    "logger.csv.name=..",
+    *("callbacks.checkpoint.folder=elsewhere", "callbacks.checkpoint.folder=${paths.output_dir}/../../../elsewhere"),
+    *("logger.csv.save_dir=elsewhere", "logger.csv.name=../../../elsewhere", "logger.csv.name=.."),
     "trainer.default_root_dir=elsewhere",
     "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: elsewhere}",
     "+logger.x={_target_: lightning.pytorch.loggers.MLFlowLogger, tracking_uri: x}",
     "+callbacks.x={_target_: lightning.pytorch.callbacks.ModelCheckpoint, dirpath: elsewhere}",
     "+callbacks.x={_target_: lightning.pytorch.callbacks.ModelCheckpoint}",
     "+trainer.profiler={_target_: lightning.pytorch.profilers.SimpleProfiler, dirpath: elsewhere, filename: x}",
-    "+logger.wandb.settings={base_url: other.example.org}",
-    "+logger.wandb.entity=other",
-    "+logger.wandb.id=17",
-    "+callbacks.text_samples.sink=elsewhere",
-    "+trainer.plugins=[elsewhere]",
-    "+optimizer.state_of=elsewhere",
+    *("+logger.wandb.settings={base_url: other.example.org}", "+logger.wandb.entity=other", "+logger.wandb.id=17"),
+    *("+callbacks.text_samples.sink=elsewhere", "+trainer.plugins=[elsewhere]", "+optimizer.state_of=elsewhere"),
     "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: ../elsewhere}",
     "+callbacks.x._target_=firstlight.classifier.module.Classification",
-    "data._target_=lightning.pytorch.demos.mnist_datamodule.MNISTDataModule",
-    "data={cache_dir: elsewhere}",
+    *("data._target_=lightning.pytorch.demos.mnist_datamodule.MNISTDataModule", "data={cache_dir: elsewhere}"),
     "data.text_column={_target_: os.system, command: ls}",
-    "data.text_column=[{_target_: os.system, command: ls},b]",
-    "data.text_column=['${oc.env:HOME}',b]",
-    "data.url=http://127.0.0.1:9/x",
-    "data.hub=owner/other",
-    "data.path=owner/other",
-    "task=../../elsewhere",
-    "model=/elsewhere",
-    "task@hydra.job_logging=stars",
-    "tags=['${oc.env:HOME}']",
-    "init_from=${oc.env:HOME}",
+    *("data.text_column=[{_target_: os.system, command: ls},b]", "data.text_column=['${oc.env:HOME}',b]"),
+    *("data.url=http://127.0.0.1:9/x", "data.hub=owner/other", "data.path=owner/other", "task=../../elsewhere"),
+    *("model=/elsewhere", "task@hydra.job_logging=stars", "tags=['${oc.env:HOME}']", "init_from=${oc.env:HOME}"),
     "+model.options.weights_only=false",
 ]
 HARMLESS = [
-    "task=stars",
-    "logger=[csv,tensorboard]",
-    "callbacks=none",
-    "data.text_column=a/b",
-    "tags=[a/b,'it is']",
-    "~callbacks.progress",
-    "trainer.strategy=ddp_spawn",
-    "trainer.profiler=simple",
-    "logger.wandb.project=mine",
+    *("task=stars", "logger=[csv,tensorboard]", "callbacks=none", "data.text_column=a/b", "tags=[a/b,'it is']"),
+    *("~callbacks.progress", "trainer.strategy=ddp_spawn", "trainer.profiler=simple", "logger.wandb.project=mine"),
     "callbacks.early_stopping={monitor: val/loss, patience: 3}",
     "callbacks.checkpoint.folder=${paths.output_dir}/checkpoints",
 ]
 WHERE = [
     "hydra.job_logging.handlers.file.filename=kept.txt",
-    "+hydra.callbacks.x={_target_: os.system, command: touch canary}",
-    "hydra/launcher=joblib",
-    "hydra.run.dir=elsewhere",
-    "paths.log_dir=elsewhere",
-    "paths.cache_dir=elsewhere",
-    "data.cache_dir=elsewhere",
+    *("+hydra.callbacks.x={_target_: os.system, command: touch canary}", "hydra/launcher=joblib"),
+    *("hydra.run.dir=elsewhere", "paths.log_dir=elsewhere", "paths.cache_dir=elsewhere", "data.cache_dir=elsewhere"),
     "hparams_search=optuna",
 ]
 
