@@ -1,5 +1,6 @@
 """Small trainings with a real Trainer, for the tests of the callbacks."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.schedules import constant
 from firstlight.networks.variants import Norm, PoolingKind
 from firstlight.translator.data import PairData
+from stand_ins import trainer_of
 from tests_support import sample_rows, write_lines
 
 CONTEXT = 11
@@ -77,23 +79,15 @@ class Bench:
 
     def trainer(self, *callbacks: Callback, loggers: tuple[Logger, ...] = (), **options: Any) -> Trainer:
         defaults = {
-            "accelerator": "cpu",
-            "max_epochs": 1,
             "limit_train_batches": 6,
-            "num_sanity_val_steps": 0,
             "log_every_n_steps": 1,
-            "enable_progress_bar": False,
-            "enable_model_summary": False,
             "use_distributed_sampler": False,
             "enable_checkpointing": any(isinstance(callback, Checkpoint) for callback in callbacks),
             "default_root_dir": self.folder,
+            "logger": [self.memory, *loggers],
+            "plugins": [AtomicCheckpointIO({"task": "stars"})],
         }
-        return Trainer(
-            callbacks=list(callbacks),
-            logger=[self.memory, *loggers],
-            plugins=[AtomicCheckpointIO({"task": "stars"})],
-            **(defaults | options),
-        )
+        return trainer_of(*callbacks, **(defaults | options))
 
     def fit(self, *callbacks: Callback, data: Any = None, module: Any = None, ckpt_path: Any = None, **options: Any):
         """Train with these callbacks, and return the trainer. trainer.lightning_module is the trained module."""
@@ -125,24 +119,23 @@ def judged() -> Judged:
     return Judged()
 
 
-class At(Callback):
-    """Callback with one hook: At("on_before_backward", 3, act) calls act(trainer) at the third call of the hook."""
+def on(**hooks: Callable[[Trainer], object]) -> Callback:
+    """Return a callback with these hooks: on(on_train_end=act) calls act(trainer) at the end."""
+    callback = Callback()
+    for name, act in hooks.items():
+        setattr(callback, name, lambda trainer, *_, act=act: act(trainer))
+    return callback
 
-    def __init__(self, hook: str, call: int, act: Callable[[Trainer], object]) -> None:
-        calls = 0
 
-        def method(trainer: Trainer, *_: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == call:
-                act(trainer)
-
-        setattr(self, hook, method)
+def at_call(hook: str, call: int, act: Callable[[Trainer], object]) -> Callback:
+    """Return a callback that calls act(trainer) at one call of a hook, which is counted from 1."""
+    calls = itertools.count(1)
+    return on(**{hook: lambda trainer: next(calls) == call and act(trainer)})
 
 
 @pytest.fixture
-def at() -> type[At]:
-    return At
+def at() -> Callable[..., Callback]:
+    return at_call
 
 
 def some_text(passages: int = 97, seed: int = 0) -> str:

@@ -1,3 +1,5 @@
+import copy
+import itertools
 import shutil
 from pathlib import Path
 
@@ -7,7 +9,9 @@ from hydra.utils import instantiate
 from lightning.pytorch import Callback
 from omegaconf import OmegaConf
 
-from firstlight.callbacks.checkpoint import BestAndLast
+from callback_fixtures import on
+from firstlight.callbacks import BestAndLast, FinalValidation, ReseedEveryStep, TextSamples
+from firstlight.callbacks.checkpoint import STEP_STRIDE, reseed
 from firstlight.errors import RunError, UserError
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs.folder import RunFolder
@@ -23,23 +27,18 @@ class Scores(Callback):
         pl_module.log(self.name, self.values.pop(0))
 
 
-class Writes(Callback):
-    """Callback that records the step of last.ckpt at the start of each batch."""
-
-    def __init__(self, folder: Path) -> None:
-        self.last = folder / "last.ckpt"
-        self.steps: list[int | None] = []
-
-    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        self.steps.append(step_of(self.last))
-
-
 def step_of(path: Path) -> int | None:
     return read_checkpoint(path)["global_step"] if path.is_file() else None
 
 
 def best_and_last(folder: Path, mode: str = "min", monitor: str = "val/score", every: int | None = None) -> BestAndLast:
     return BestAndLast(str(folder), monitor, mode, every)
+
+
+def writes_of(folder: Path) -> tuple[list[int | None], Callback]:
+    """Return the steps of last.ckpt at the start of each batch, and the callback that records them."""
+    steps: list[int | None] = []
+    return steps, on(on_train_batch_start=lambda _: steps.append(step_of(folder / "last.ckpt")))
 
 
 # --- best ---
@@ -63,13 +62,9 @@ def test_best_is_of_the_validation_with_the_best_score(bench, tmp_path, mode, sc
 
 
 def test_best_has_the_weights_of_its_moment(bench, tmp_path) -> None:
-    kept = []
-
-    class Keep(Callback):
-        def on_validation_end(self, trainer, pl_module):
-            kept.append({name: weight.clone() for name, weight in pl_module.state_dict().items()})
-
-    bench.fit(Scores(3, 1, 2), best_and_last(tmp_path), Keep(), max_epochs=3, limit_train_batches=2)
+    kept: list[dict[str, torch.Tensor]] = []
+    keep = on(on_validation_end=lambda trainer: kept.append(copy.deepcopy(trainer.lightning_module.state_dict())))
+    bench.fit(Scores(3, 1, 2), best_and_last(tmp_path), keep, max_epochs=3, limit_train_batches=2)
     weights = read_checkpoint(tmp_path / "best.ckpt")["state_dict"]
     assert all(torch.equal(weights[name], kept[1][name]) for name in kept[1])
     assert not all(torch.equal(weights[name], kept[2][name]) for name in kept[2])
@@ -112,9 +107,9 @@ def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path
 def test_last_is_written_after_each_validation_every_so_many_steps_and_at_the_end(
     bench, tmp_path, scores, every, options, written, last, best
 ) -> None:
-    writes = Writes(tmp_path)
+    steps, writes = writes_of(tmp_path)
     bench.fit(Scores(*scores), best_and_last(tmp_path, every=every), writes, max_epochs=2, **options)
-    assert writes.steps == written
+    assert steps == written
     assert (step_of(tmp_path / "last.ckpt"), step_of(tmp_path / "best.ckpt")) == (last, best)
 
 
@@ -170,9 +165,9 @@ def test_a_sanity_check_and_an_evaluation_write_nothing(bench, tmp_path) -> None
     trainer.validate(module, datamodule=data, verbose=False)
     trainer.test(module, datamodule=data, verbose=False)
     assert list(tmp_path.glob("*.ckpt")) == []
-    writes = Writes(tmp_path)
+    steps, writes = writes_of(tmp_path)
     bench.fit(Scores(1, 2), best_and_last(tmp_path), writes, num_sanity_val_steps=2, limit_train_batches=2)
-    assert writes.steps == [None, None]
+    assert steps == [None, None]
 
 
 def test_checkpoints_are_kept_from_the_first_step_on_and_change_nothing(bench, tmp_path) -> None:
@@ -221,3 +216,104 @@ def test_a_folder_that_is_removed_during_the_training_is_reported(bench, at, tmp
     with pytest.raises(RunError, match=r"run was removed or moved while the run was trained"):
         bench.fit(removes, BestAndLast(str(folder), "val/loss", "min", 2))
     assert not folder.exists()
+
+
+# --- the validation after the last step ---
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"max_steps": 4}, [3]),
+        ({"max_epochs": 1, "check_val_every_n_epoch": 5}, [5]),
+        ({"max_epochs": 3, "check_val_every_n_epoch": 2}, [11, 17]),
+        ({"max_steps": 4, "val_check_interval": 3}, [2, 3]),
+        ({"max_epochs": 1, "val_check_interval": 4}, [3, 5]),
+        ({"max_steps": 4, "limit_val_batches": 0}, []),
+    ],
+)
+def test_the_last_validation_of_a_training_is_after_its_last_step(bench, options: dict, steps: list[int]) -> None:
+    checkpoint = BestAndLast(str(bench.folder / "kept"), "val/loss", "min")
+    trainer = bench.fit(FinalValidation(), checkpoint, **options)
+    assert [step for step, _ in bench.memory.curve("val/loss")] == steps
+    assert (checkpoint.best_score is not None) == bool(steps)
+    assert checkpoint.saved_step == trainer.global_step
+    assert trainer.check_val_every_n_epoch == options.get("check_val_every_n_epoch", 1)
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "steps"),
+    [
+        ({"max_steps": 4}, {"max_epochs": 2}, [3, 5, 11]),
+        ({"max_steps": 6, "val_check_interval": 4}, {"max_epochs": 2, "val_check_interval": 4}, [3, 5, 9, 11]),
+        ({"max_steps": 4, "check_val_every_n_epoch": 2}, {"max_epochs": 2, "check_val_every_n_epoch": 2}, [3, 11]),
+        ({"max_steps": 2, "accumulate_grad_batches": 2}, {"max_epochs": 2, "accumulate_grad_batches": 2}, [1, 2, 5]),
+    ],
+)
+def test_a_training_that_is_extended_continues_exactly_after_its_final_validation(bench, short, long, steps) -> None:
+    def fit(options: dict, folder: str, **more: Path):
+        checkpoint = BestAndLast(str(bench.folder / folder), "val/loss", "min")
+        trainer = bench.fit(FinalValidation(), checkpoint, **options, **more)
+        return trainer, dict(trainer.lightning_module.named_parameters())
+
+    fit(short, "kept")
+    trainer, weights = fit(long, "kept", ckpt_path=bench.folder / "kept" / "last.ckpt")
+    extended, bench.memory.lines = bench.memory.lines, []
+    whole, whole_weights = fit(long, "whole")
+    assert all(torch.equal(weight, whole_weights[name]) for name, weight in weights.items())
+    assert trainer.global_step == whole.global_step
+    validated = [(step, line["val/loss"]) for step, line in extended if "val/loss" in line]
+    assert [step for step, _ in validated] == steps
+    assert {*bench.memory.curve("val/loss")} <= {*validated}
+
+
+def test_the_validation_of_a_short_training_writes_samples(writer_bench, tmp_path: Path) -> None:
+    samples = TextSamples(str(tmp_path / "samples"), num_samples=1, num_tokens=5)
+    writer_bench.fit(FinalValidation(), samples, max_steps=2)
+    assert [path.name for path in (tmp_path / "samples").iterdir()] == ["00000002.txt"]
+
+
+# --- the random numbers of each step ---
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def the_global_generator_is_put_back():
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+def test_neighboring_seeds_steps_and_ranks_share_no_stream() -> None:
+    steps = [*range(31), 997, 10_007, STEP_STRIDE - 1]
+    drawn = set()
+    for seed, step, rank in itertools.product(range(7), steps, range(5)):
+        reseed(CPU, seed, step, rank)
+        drawn.add(int(torch.randint(2**62, ())))
+    assert len(drawn) == 7 * len(steps) * 5
+    reseed(CPU, 2**63 - 1, 2**40)  # no seed is too large
+
+
+def draws(bench, seed: int, **options) -> list[int]:
+    """Return a random number of the global generator in each batch, before dropout draws from it."""
+    numbers: list[int] = []
+    draw = on(
+        on_before_zero_grad=lambda _: torch.rand(3),  # another user of the global generator
+        on_train_batch_start=lambda _: numbers.append(int(torch.randint(2**62, ()))),
+    )
+    bench.fit(ReseedEveryStep(seed), draw, limit_val_batches=0, **options)
+    return numbers
+
+
+def test_what_a_step_draws_depends_on_the_seed_and_the_step_alone(bench) -> None:
+    first = draws(bench, seed=3, max_epochs=2)
+    assert len(set(first)) == 12
+    assert draws(bench, seed=3, max_epochs=2) == first
+    assert not set(draws(bench, seed=4)) & set(first)
+
+
+def test_with_accumulation_every_batch_of_a_step_draws_something_else(bench) -> None:
+    """The last step of an epoch has fewer batches. The next epoch begins with a new step."""
+    numbers = draws(bench, seed=3, max_epochs=2, accumulate_grad_batches=4)
+    assert len(numbers) == len(set(numbers)) == 12

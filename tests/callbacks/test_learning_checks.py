@@ -6,13 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import lightning as L
 import pytest
 import torch
+from lightning.pytorch import Callback
 
 from firstlight.callbacks import LearningChecks
+from firstlight.callbacks.learning_checks import NonFiniteGuard
 from firstlight.data import CharacterData, ReviewData
+from firstlight.errors import RunError
 from firstlight.lit import Classification, Generation, cosine
+from stand_ins import trainer_of
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +47,8 @@ def warnings_of(
     caplog: pytest.LogCaptureFixture, data: Any, module: Any, *, epochs: int = 10
 ) -> tuple[LearningChecks, list[str]]:
     checks = LearningChecks()
-    options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     with caplog.at_level(logging.WARNING, logger="firstlight"):
-        L.Trainer(max_epochs=epochs, log_every_n_steps=1, callbacks=[checks], **options).fit(module, datamodule=data)
+        trainer_of(checks, max_epochs=epochs, log_every_n_steps=1, num_sanity_val_steps=2).fit(module, datamodule=data)
     return checks, checks.said
 
 
@@ -109,3 +111,38 @@ def test_a_resumed_run_repeats_nothing() -> None:
     first.first_loss, first.best, first.accuracy, first.said = 0.7, (0.5, 0.4), 0.8, ["chance"]
     second.load_state_dict(first.state_dict())
     assert (second.first_loss, second.best, second.accuracy, second.said) == (0.7, (0.5, 0.4), 0.8, ["chance"])
+
+
+# --- a loss that is no number ---
+
+
+class SpoiltLoss(Callback):
+    """Callback that makes the logits of one batch NaN or infinite, and stores the weights before it."""
+
+    def __init__(self, batch: int, value: float) -> None:
+        self.batch, self.value = batch, value
+        self.before: dict[str, torch.Tensor] = {}
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if batch_idx == self.batch:
+            self.before = {name: weight.clone() for name, weight in pl_module.state_dict().items()}
+            pl_module.network.register_forward_hook(lambda _, inputs, logits: logits * 0 + self.value)
+
+
+@pytest.mark.parametrize(("value", "accumulate"), [(float("nan"), 1), (float("inf"), 2)])
+def test_a_loss_that_is_no_number_ends_the_run_before_the_weights_change(bench, value: float, accumulate: int) -> None:
+    spoilt = SpoiltLoss(4, value)
+    data = bench.data()
+    module = bench.module(data)
+    with pytest.raises(RunError, match=rf"^the loss is nan at step {4 // accumulate}; lower optimizer\.lr, or set"):
+        bench.fit(NonFiniteGuard(), spoilt, data=data, module=module, accumulate_grad_batches=accumulate)
+    assert all(torch.equal(module.state_dict()[name], spoilt.before[name]) for name in spoilt.before)
+
+
+def test_an_infinite_loss_is_named(bench, monkeypatch) -> None:
+    data = bench.data()
+    module = bench.module(data)
+    step = module.training_step
+    monkeypatch.setattr(module, "training_step", lambda batch: step(batch) | {"loss": step(batch)["loss"] * 1e39})
+    with pytest.raises(RunError, match=r"^the loss is inf at step 0"):
+        bench.fit(NonFiniteGuard(), data=data, module=module)

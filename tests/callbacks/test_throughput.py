@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 from lightning.pytorch import Callback
 
+from callback_fixtures import on
 from firstlight.callbacks import Throughput, throughput
 
 
@@ -36,17 +39,11 @@ def clock(monkeypatch):
     return clock
 
 
-class Takes(Callback):
-    """Callback that advances the clock by given seconds for each step and for each validation."""
-
-    def __init__(self, clock, step: float = 0, validation: float = 0) -> None:
-        self.clock, self.step, self.validation = clock, step, validation
-
-    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
-        self.clock.go(self.step)
-
-    def on_validation_epoch_start(self, trainer, pl_module):
-        self.clock.go(self.validation)
+def takes(clock: Any, step: float = 0, validation: float = 0) -> Callback:
+    """Return a callback that advances the clock by given seconds for each step and for each validation."""
+    return on(
+        on_before_optimizer_step=lambda _: clock.go(step), on_validation_epoch_start=lambda _: clock.go(validation)
+    )
 
 
 def test_only_real_tokens_are_counted(bench) -> None:
@@ -59,7 +56,7 @@ def test_only_real_tokens_are_counted(bench) -> None:
 
 def test_the_rate_is_what_was_done_over_the_seconds_that_it_took(bench, clock) -> None:
     measured, batches = Throughput(), Batches()
-    bench.fit(measured, batches, Takes(clock, step=2), log_every_n_steps=3)
+    bench.fit(measured, batches, takes(clock, step=2), log_every_n_steps=3)
     assert measured.seconds == pytest.approx(6 * 2)
     assert measured.tokens_per_second == pytest.approx(batches.tokens / 12)
     assert bench.memory.curve("train/examples_per_second") == [(2, 10.0), (5, 10.0)]  # 3 batches of 20 in 6 s
@@ -68,16 +65,10 @@ def test_the_rate_is_what_was_done_over_the_seconds_that_it_took(bench, clock) -
 
 
 def test_only_the_time_of_steps_counts_but_the_processor_time_is_that_of_the_whole_fit(bench, clock) -> None:
-    class BeforeAndBetween(Callback):
-        def on_fit_start(self, trainer, pl_module):
-            clock.go(300)
-
-        def on_train_epoch_end(self, trainer, pl_module):
-            clock.go(300)
-
     measured = Throughput()
-    takes = Takes(clock, step=2, validation=500)
-    bench.fit(measured, takes, BeforeAndBetween(), max_epochs=2, val_check_interval=2)
+    before_and_between = on(on_fit_start=lambda _: clock.go(300), on_train_epoch_end=lambda _: clock.go(300))
+    taken = takes(clock, step=2, validation=500)
+    bench.fit(measured, taken, before_and_between, max_epochs=2, val_check_interval=2)
     assert measured.seconds == pytest.approx(12 * 2)
     assert {value for _, value in bench.memory.curve("train/examples_per_second")} == {10.0}
     clock.go(70)  # after the fit
@@ -88,11 +79,11 @@ def test_only_the_time_of_steps_counts_but_the_processor_time_is_that_of_the_who
 def test_a_resumed_run_goes_on_counting_and_leaves_out_the_time_between(bench, at, clock, tmp_path, batch: int) -> None:
     path = tmp_path / "last.ckpt"
     saved = at("on_train_batch_end", batch, lambda trainer: trainer.save_checkpoint(path))
-    bench.fit(Throughput(), Takes(clock, step=2), saved)
+    bench.fit(Throughput(), takes(clock, step=2), saved)
     clock.go(86_400)
     measured = Throughput()
     assert measured.tokens_per_second is None
-    bench.fit(measured, Takes(clock, step=2), max_epochs=2, ckpt_path=path)
+    bench.fit(measured, takes(clock, step=2), max_epochs=2, ckpt_path=path)
     assert measured.processor_seconds == pytest.approx(12 * 2)
     assert measured.examples == 12 * 20
     assert measured.seconds == pytest.approx(12 * 2)
