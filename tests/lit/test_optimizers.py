@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from firstlight.config.schema import register_schemas
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from composed import composed
 from firstlight.errors import UserError
 from firstlight.lit import MuonAdamW
 from firstlight.lit.optimizers import build_optimizer
@@ -133,9 +132,7 @@ def test_mup_refuses_optimizers_whose_steps_depend_on_the_width_in_another_way(f
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "muon", "sgd"])
 def test_every_optimizer_accepts_what_the_configuration_of_a_generator_gives_it(name: str) -> None:
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        node = hydra.compose(CONFIG_NAME, overrides=["task=names", f"optimizer={name}"]).optimizer
+    node = composed("task=names", f"optimizer={name}").optimizer
     assert node.get("betas") == (None if name == "sgd" else [0.9, 0.99])
     weights = [nn.Parameter(torch.zeros(2, 2))]
     assert hydra.utils.instantiate(node)(weights).param_groups[0]["lr"] == 5e-3

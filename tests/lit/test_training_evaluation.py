@@ -40,15 +40,9 @@ class Watch(Callback):
 def reviews(folder: Path) -> ReviewData:
     rows = [f"a {WORDS[i % 5]} thing number {i % 3},{(i + i % 2) % 5}" for i in range(40)]
     (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]))
-    return ReviewData(
-        path=str(folder / "reviews.csv"),
-        labels="stars",
-        context_length=7,
-        cache_dir=str(folder),
-        batch_size=7,
-        target_encoding=True,
-        target_encoding_pairs=11,
-    )
+    options = {"labels": "stars", "context_length": 7, "batch_size": 7}
+    encoded = {"target_encoding": True, "target_encoding_pairs": 11}
+    return ReviewData(path=str(folder / "reviews.csv"), cache_dir=str(folder), **options, **encoded)
 
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}

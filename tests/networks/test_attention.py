@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -19,6 +21,13 @@ from firstlight.networks.variants import Positions
 from stand_ins import make_hidden, with_weights_of
 
 make_config = partial(TransformerConfig, dropout=0.0)
+
+
+def built(**options: Any) -> MultiHeadAttention:
+    """Return the attention of a configuration in float64, always with the same weights."""
+    torch.manual_seed(0)
+    return build_attention(make_config(**({"dim": 12, "num_heads": 3, "context_length": 11} | options))).double()
+
 
 Call = Callable[..., Tensor]
 
@@ -71,15 +80,13 @@ def results_of(attention: MultiHeadAttention, call: Call, **options: Any) -> lis
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(mask, positions) -> None:
-    torch.manual_seed(0)
-    attention = build_attention(make_config(dim=12, num_heads=3, num_key_value_heads=1, positions=positions)).double()
+    attention = built(num_key_value_heads=1, positions=positions)
     assert_close(results_of(attention, with_weights(attention), mask=mask), results_of(attention, attention, mask=mask))
 
 
 @pytest.mark.parametrize("positions", Positions)
 def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) -> None:
-    torch.manual_seed(0)
-    attention = build_attention(make_config(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    attention = built(positions=positions)
     mask = masks.causal(torch.arange(7), torch.arange(7))
     assert_close(results_of(attention, attention, is_causal=True), results_of(attention, attention, mask=mask))
 
@@ -87,9 +94,7 @@ def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) 
 @pytest.mark.parametrize("causal", [False, True])
 def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) -> None:
     """The scores are q · (k + a) / √width, where a is the vector of the distance from q to k (Shaw et al. 2018)."""
-    torch.manual_seed(0)
-    config = make_config(dim=15, num_heads=3, context_length=11, positions=Positions.relative)
-    attention = build_attention(config).double()
+    attention = built(dim=15, positions=Positions.relative)
     hidden = make_hidden(2, 7, 15)
     query, key, value = attention.query(hidden), attention.key(hidden), attention.value(hidden)
     inner = torch.zeros(2, 7, 15, dtype=torch.float64)
@@ -107,8 +112,7 @@ def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) ->
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_a_text_of_padding_only_gives_the_bias_of_the_output(positions: Positions) -> None:
-    torch.manual_seed(0)
-    attention = build_attention(make_config(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    attention = built(positions=positions)
     mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
     hidden = make_hidden(2, 7, 12).requires_grad_()
     with torch.autograd.detect_anomaly():  # also finds a NaN that is discarded later
@@ -139,10 +143,8 @@ def test_a_masked_softmax_is_right_in_every_precision_however_low_the_scores(dty
 @pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 @pytest.mark.parametrize("is_causal", [True, False])
 def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(is_causal, positions, num_key_value_heads) -> None:
-    torch.manual_seed(0)
     options = {"dim": 15, "num_heads": 6, "head_dim": 4, "positions": positions, "attention_bias": True}
-    grouped = build_attention(make_config(**options, num_key_value_heads=num_key_value_heads)).double()
-    complete = build_attention(make_config(**options)).double()
+    grouped, complete = built(**options, num_key_value_heads=num_key_value_heads), built(**options)
     repeats = 6 // num_key_value_heads
     shared = {name: weight for name, weight in grouped.state_dict().items() if name.startswith(("key.", "value."))}
     repeated = {name: weight.unflatten(0, (-1, 4)).repeat_interleave(repeats, 0) for name, weight in shared.items()}
@@ -154,11 +156,8 @@ def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(is_causal, p
 @pytest.mark.parametrize("positions", [Positions.none, Positions.relative])
 def test_dropout_of_attention_weights_removes_some_and_scales_the_others(positions: Positions) -> None:
     """With the same value 1 at each key, an output is the sum of the weights that remain, multiplied by 1 / (1 - p)."""
-    torch.manual_seed(0)
-    config = make_config(
-        dim=4, num_heads=1, output_projection=False, attention_dropout=0.25, positions=positions, attention_bias=True
-    )
-    attention = build_attention(config).double()
+    options = {"output_projection": False, "attention_dropout": 0.25, "attention_bias": True}
+    attention = built(dim=4, num_heads=1, positions=positions, **options)
     with torch.no_grad():
         for weight in (attention.query.weight, attention.value.weight):
             weight.zero_()
@@ -208,3 +207,24 @@ def test_an_attention_of_the_user_reads_with_a_cache_what_it_reads_without() -> 
 def test_an_argument_that_an_attention_of_the_user_does_not_have_is_named() -> None:
     with pytest.raises(ValueError, match=r"^model\.attention: .*'widow'; pass the arguments of Windowed$"):
         build_attention(make_config(attention={**WINDOWED, "widow": 3}))
+
+
+# --- masks ---
+
+
+def test_a_padding_mask_lets_every_query_attend_to_the_real_tokens_only() -> None:
+    padding_mask = torch.tensor([[True, True, False], [True, False, False]])
+    mask = masks.padding(padding_mask)
+    assert mask.shape == (2, 1, 1, 3)
+    assert mask.dtype is torch.bool
+    allowed = mask.expand(2, 7, 5, 3)  # (batch, heads, queries, keys)
+    for batch in range(2):
+        assert (allowed[batch] == padding_mask[batch]).all()
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=11), st.lists(st.integers(0, 100), min_size=1, max_size=7))
+def test_a_causal_mask_never_allows_the_future(queries: list[int], keys: list[int]) -> None:
+    mask = masks.causal(torch.tensor(queries), torch.tensor(keys))
+    assert mask.shape == (1, 1, len(queries), len(keys))
+    assert mask[0, 0].tolist() == [[key <= query for key in keys] for query in queries]

@@ -97,14 +97,8 @@ def test_the_scores_of_heads_find_the_induction_head_and_the_head_of_the_previou
 def test_ablation_finds_the_two_heads_that_the_answer_requires_and_no_other() -> None:
     token_ids = repeated()
     changes = mean_ablation(induction_network(), token_ids, losses=next_token_losses(token_ids))
-    assert set(changes) == {
-        "blocks.0.attn.0",
-        "blocks.0.attn.1",
-        "blocks.1.attn.0",
-        "blocks.1.attn.1",
-        "blocks.0",
-        "blocks.1",
-    }
+    heads = {f"blocks.{layer}.attn.{head}" for layer in range(2) for head in range(2)}
+    assert set(changes) == {*heads, "blocks.0", "blocks.1"}
     for part in ("blocks.0.attn.0", "blocks.1.attn.1", "blocks.0", "blocks.1"):
         assert changes[part].shape == (16,)
         assert changes[part].min() > 1, part

@@ -1,9 +1,7 @@
 """The maximal update parametrization: which weights it scales, and the size of activations in wide networks."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -12,12 +10,10 @@ from torch import Tensor, nn
 
 from firstlight.classifier.network import Classifier
 from firstlight.classifier.options import ClassifierConfig
-from firstlight.generator.network import Generator
 from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.networks import build_network
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
-from firstlight.masked.network import MaskedLanguageModel
 from firstlight.masked.options import MaskedConfig
 from firstlight.networks.attention import build_attention
 from firstlight.networks.config import TransformerConfig
@@ -30,33 +26,24 @@ VOCABULARY, LENGTH = 13, 7
 SIZES = {"dim": 24, "num_heads": 2, "num_layers": 2, "context_length": LENGTH, "dropout": 0.0}
 MUP = {"parametrization": "mup", "base_dim": 24, "base_head_dim": 12}
 NORMAL = {"initialization": "depth_scaled", "embedding_std": 0.02}
-KINDS: dict[str, tuple[TransformerConfig, Callable[[Any], nn.Module]]] = {
-    "generator": (
-        GeneratorConfig(**SIZES, causal_convolution=3, activation="swiglu", feed_forward_dim=96),
-        lambda config: Generator(config, VOCABULARY),
-    ),
-    "tied": (
-        GeneratorConfig(**SIZES, tie_embeddings=True, scale_embeddings=True, positions="learned"),
-        lambda config: Generator(config, VOCABULARY),
-    ),
-    "normal": (
-        GeneratorConfig(**SIZES, **NORMAL, positions="relative", attention_bias=True, num_loops=2),
-        lambda config: Generator(config, VOCABULARY),
-    ),
+KINDS: dict[str, TransformerConfig] = {
+    "generator": GeneratorConfig(**SIZES, causal_convolution=3, activation="swiglu", feed_forward_dim=96),
+    "tied": GeneratorConfig(**SIZES, tie_embeddings=True, scale_embeddings=True, positions="learned"),
+    "normal": GeneratorConfig(**SIZES, **NORMAL, positions="relative", attention_bias=True, num_loops=2),
     **{
-        f"classifier {pooling.value}": (
-            ClassifierConfig(**SIZES, pooling=pooling, convolution=3, embedding_dim=5),
-            lambda config: Classifier(config, VOCABULARY, 3, num_features=4),
-        )
+        f"classifier {pooling.value}": ClassifierConfig(**SIZES, pooling=pooling, convolution=3, embedding_dim=5)
         for pooling in (PoolingKind.per_token, PoolingKind.flatten, PoolingKind.attention)
     },
-    "translator": (
-        EncoderDecoderConfig(**SIZES, num_key_value_heads=1, feed_forward="linear"),
-        lambda config: EncoderDecoder(config, VOCABULARY, VOCABULARY),
-    ),
-    "masked": (MaskedConfig(**SIZES, head_layer=True, convolution=3), lambda config: MaskedLanguageModel(config, 13)),
+    "translator": EncoderDecoderConfig(**SIZES, num_key_value_heads=1, feed_forward="linear"),
+    "masked": MaskedConfig(**SIZES, head_layer=True, convolution=3),
 }
-OF_EVERY_KIND = pytest.mark.parametrize(("config", "build"), KINDS.values(), ids=KINDS)
+OF_EVERY_KIND = pytest.mark.parametrize("config", KINDS.values(), ids=KINDS)
+
+
+def build(config: TransformerConfig) -> nn.Module:
+    """Return a network of a kind. A classifier also reads features."""
+    features = {"num_features": 4} if isinstance(config, ClassifierConfig) else {}
+    return build_network(config, VOCABULARY, num_classes=3, source_vocab_size=VOCABULARY, **features)
 
 
 def adamw(lr: float) -> OptimizerFactory:
@@ -94,7 +81,7 @@ def trained(network: nn.Module, factory: OptimizerFactory, steps: int) -> Tensor
 
 
 @OF_EVERY_KIND
-def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametrization(config, build) -> None:
+def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametrization(config) -> None:
     networks = []
     for each in (config, replace(config, **MUP)):
         torch.manual_seed(3)
@@ -107,7 +94,7 @@ def test_at_the_base_width_weights_and_steps_are_those_of_the_standard_parametri
 
 
 @OF_EVERY_KIND
-def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(config, build) -> None:
+def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(config) -> None:
     with torch.device("meta"):
         base, wide = (build(each) for each in (config, at_width(config, 2)))
     growing: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
@@ -120,7 +107,7 @@ def test_hidden_layers_grow_on_both_sides_and_output_layers_on_one(config, build
 
 
 @OF_EVERY_KIND
-def test_only_the_initial_weights_of_hidden_layers_depend_on_the_width(config, build) -> None:
+def test_only_the_initial_weights_of_hidden_layers_depend_on_the_width(config) -> None:
     torch.manual_seed(3)
     base = build(config)
     wide = build(replace(at_width(config, 4), **MUP))
@@ -147,7 +134,7 @@ def sizes_of_activations(parametrization: str, factory: OptimizerFactory, dim: i
     config = GeneratorConfig(
         **SIZES | {"dim": dim}, norm="pre", final_norm=True, parametrization=parametrization, base_dim=16
     )
-    network, found = Generator(config, VOCABULARY), {}
+    network, found = build(config), {}
     network.blocks[-1].register_forward_hook(lambda *args: found.update(block=args[2].abs().mean().item()))
     found["logits"] = trained(network, factory, steps=5).abs().mean().item()
     return found

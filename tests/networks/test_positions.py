@@ -22,12 +22,6 @@ from firstlight.networks.variants import Positions
 make_config = partial(TransformerConfig, dropout=0.0)
 
 
-def turned(rotary: RotaryPositions, heads: torch.Tensor, start: int = 0) -> torch.Tensor:
-    """Return rotated heads, (batch, heads, length, head_dim). The module receives them concatenated."""
-    side_by_side = heads.transpose(1, 2).flatten(2)
-    return rotary(side_by_side, start).unflatten(2, (heads.shape[1], -1)).transpose(1, 2)
-
-
 @pytest.mark.parametrize("first_position", [0, 1])
 @pytest.mark.parametrize("dim", [1, 2, 7, 32])
 def test_a_sinusoid_has_the_values_of_the_formula(dim: int, first_position: int) -> None:
@@ -137,6 +131,7 @@ def test_the_rotary_base_is_that_of_the_angles(base: float) -> None:
 
 
 def test_rotary_positions_rotate_fewer_heads_in_the_same_way() -> None:
-    rotary = RotaryPositions(context_length=11, num_heads=4, head_dim=6)
-    heads = torch.randn(2, 3, 5, 6)
-    assert_close(turned(rotary, heads, start=2), turned(RotaryPositions(11, 3, 6), heads, start=2))
+    hidden = torch.randn(2, 5, 3 * 6)  # the vectors of three heads, one after the other
+    rotated = RotaryPositions(context_length=11, num_heads=4, head_dim=6)(hidden, 2)
+    assert_close(rotated, RotaryPositions(11, 3, 6)(hidden, 2))
+    assert not torch.allclose(rotated, hidden)

@@ -8,17 +8,13 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.networks import MultiHeadAttention, masks
-from stand_ins import with_weights_of
+from stand_ins import make_hidden, with_weights_of
 
 LN3 = math.log(3)
 
 
 def tensor(rows: object) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
-
-
-def random_tensor(*shape: int, seed: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def identity_attention(dim: int, num_heads: int, **options: bool) -> MultiHeadAttention:
@@ -60,7 +56,7 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
     """Post 4 starts from uniform weights below the diagonal: row t is 1 / t for the first t tokens."""
     attention = identity_attention(6, num_heads)
     nn.init.zeros_(attention.key.weight)
-    tokens = random_tensor(2, 4, 6, seed=1)
+    tokens = make_hidden(2, 4, 6)
     attended, weights = with_weights_of(attention, tokens, is_causal=True)
     triangle = tensor([[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4] * 4])
     assert_close(weights, triangle.expand(2, num_heads, 4, 4))

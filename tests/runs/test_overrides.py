@@ -1,10 +1,8 @@
 """The command line of a resumed run: an override that is typed again replaces the earlier one."""
 
-import hydra
 import pytest
 
-from firstlight.config.schema import register_schemas
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from composed import composed
 from firstlight.runs.overrides import merged
 
 
@@ -49,6 +47,4 @@ def test_what_is_typed_again_replaces_the_old_line(old: str, typed: str, expecte
     ],
 )
 def test_hydra_composes_what_is_typed_after_what_was(old: str, typed: str) -> None:
-    register_schemas()
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        hydra.compose(CONFIG_NAME, overrides=merged(old.split(), typed.split()))
+    composed(*merged(old.split(), typed.split()))

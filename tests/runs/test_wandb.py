@@ -70,28 +70,27 @@ def test_lightnings_own_switches_are_off(key) -> None:
         assert options(**node).items() >= {"offline": False, "log_model": False}.items()
 
 
-def test_a_run_is_named_after_its_task_and_folder(key) -> None:
-    assert options()["name"] == "stars-2026-01-02"
-    assert options()["group"] == "2026-01-02"
-    assert options("logs/sweeps/dropout/model-tiny")["name"] == "stars-model-tiny"
-    assert not {"name", "group"} & options(name="mine", group="ours").keys()
-
-
-def test_the_runs_of_a_sweep_are_a_group(key) -> None:
-    assert options("logs/sweeps/dropout/model-tiny", sweep="dropout")["group"] == "dropout"
-    assert options("elsewhere/model-tiny", sweep="mine/dropout")["group"] == "mine/dropout"
-    assert options("/data/sweeps/logs/stars/runs/2026-01-02")["group"] == "2026-01-02"
+@pytest.mark.parametrize(
+    ("folder", "node", "given"),
+    [
+        ("logs/stars/runs/2026-01-02", {}, {"name": "stars-2026-01-02", "group": "2026-01-02"}),
+        ("logs/sweeps/dropout/model-tiny", {"sweep": "dropout"}, {"name": "stars-model-tiny", "group": "dropout"}),
+        ("elsewhere/model-tiny", {"sweep": "mine/dropout"}, {"group": "mine/dropout"}),
+        ("/data/sweeps/logs/stars/runs/2026-01-02", {}, {"group": "2026-01-02", "tags": None}),
+        ("logs/stars/runs/2026-01-02", {"name": "mine", "group": "ours"}, {"name": None, "group": None}),
+        ("logs/stars/runs/2026-01-02", {"is_sample": True}, {"tags": ["a", "sample"]}),
+    ],
+)
+def test_a_run_is_named_after_its_task_and_folder_grouped_by_its_sweep_and_tagged(key, folder, node, given) -> None:
+    """None: the logger's own node decides."""
+    found = options(folder, **node)
+    assert {name: found.get(name) for name in given} == given
 
 
 def test_the_runs_of_a_sweep_of_wandbs_own_are_a_group(key, monkeypatch) -> None:
     monkeypatch.setenv("WANDB_SWEEP_ID", "7wx23k")
     assert options()["group"] == "7wx23k"
     assert options(group="ours").get("group") is None
-
-
-def test_a_run_on_the_generated_sample_is_tagged(key) -> None:
-    assert options(is_sample=True)["tags"] == ["a", "sample"]
-    assert "tags" not in options()
 
 
 def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeypatch) -> None:

@@ -25,14 +25,8 @@ Interrupt = Callable[..., int]
 def training(reviews_folder: Path) -> list[str]:
     """60 batches an epoch, two epochs, dropout on, a checkpoint every 7 steps."""
     return [
-        f"data.path={reviews_folder}",
-        "task=stars",
-        "model=tiny",
-        "data.batch_size=10",
-        "context_length=23",
-        "trainer.max_epochs=2",
-        "trainer.val_check_interval=25",
-        "trainer.log_every_n_steps=5",
+        *(f"data.path={reviews_folder}", "task=stars", "model=tiny", "data.batch_size=10", "context_length=23"),
+        *("trainer.max_epochs=2", "trainer.val_check_interval=25", "trainer.log_every_n_steps=5"),
         "callbacks.checkpoint.every_n_train_steps=7",
         "++callbacks.confusion_matrix=null",  # whose figures are most of the time of so short a training
     ]
@@ -74,13 +68,8 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
 @pytest.mark.parametrize("precision", ["32-true", pytest.param("64-true", marks=pytest.mark.slow)])
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(scripts, training, interrupt_at, precision) -> None:
     training = [*training, f"trainer.precision={precision}", "data.batch_size=20", "module.r_drop=1"]  # 60 steps
-    training += [
-        "data.target_encoding=true",
-        "data.group_column=label",
-        "data.finish_on=3",
-        "data.finish_share=0.6",
-        "data.random_span=true",
-    ]
+    training += ["data.target_encoding=true", "data.group_column=label", "data.random_span=true"]
+    training += ["data.finish_on=3", "data.finish_share=0.6"]
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"

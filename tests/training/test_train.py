@@ -33,16 +33,9 @@ def test_a_run_records_what_it_was_and_what_came_of_it(trained: Callable[[str], 
 def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
     run = trained("stars")
     for name in (
-        ".hydra/overrides.yaml",
-        "checkpoints/best.ckpt",
-        "checkpoints/last.ckpt",
-        "config.yaml",
-        "confusion_matrix/test.csv",
-        "confusion_matrix/test.png",
-        "confusion_matrix/validation.png",
-        "csv/version_0/metrics.csv",
-        "train.log",
-        "vocabulary.txt",
+        *(".hydra/overrides.yaml", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.yaml", "train.log"),
+        *("confusion_matrix/test.csv", "confusion_matrix/test.png", "confusion_matrix/validation.png"),
+        *("csv/version_0/metrics.csv", "vocabulary.txt"),
     ):
         assert (run / name).stat().st_size > 0
     assert "${" not in (run / "config.yaml").read_text()
