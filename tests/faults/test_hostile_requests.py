@@ -1,6 +1,7 @@
 """The playground answers every hostile request with a message and continues to run. Its log stays short."""
 
 import contextlib
+import itertools
 import json
 import math
 import random
@@ -240,22 +241,12 @@ def test_connections_that_say_nothing_are_no_end(trials: Trials, server: Server)
         for beginning in beginnings:
             what = f"{CONNECTIONS} connections that say {shortened(repr(beginning))}"
             with short_log(server, trials, what), trials.one(what, seconds=120):
-                opened = []
-                try:
-                    for _ in range(CONNECTIONS):
-                        connection = socket.socket()
-                        connection.settimeout(5)
-                        with contextlib.suppress(OSError):  # at the limit, the open connections stay open
-                            connection.connect(("127.0.0.1", server.port))
-                            connection.sendall(beginning)
-                            opened.append(connection)
-                            continue
-                        connection.close()
-                        break
+                with contextlib.ExitStack() as opened:
+                    with contextlib.suppress(OSError):  # at the limit, the open connections stay open
+                        for _ in range(CONNECTIONS):
+                            connection = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+                            opened.enter_context(connection).sendall(beginning)
                     server.check()  # while they are open
-                finally:
-                    for connection in opened:
-                        connection.close()
                 for _ in range(20):
                     with contextlib.suppress(OSError, HTTPException):
                         server.check()
@@ -268,16 +259,14 @@ def test_connections_that_say_nothing_are_no_end(trials: Trials, server: Server)
 @pytest.mark.faults("hostile requests: connections")
 def test_requests_that_are_broken_off_leave_no_traceback(trials: Trials, server: Server) -> None:
     body = json.dumps({"text": "It is great. " * 50, "tokens": 2000}).encode()
-    for task, path in PATHS.items():
-        for share in (0.0, 0.5, 1.0):
-            for after in (0, 1):
-                what = f"{task}: {share} of a body, {after} parts of the answer"
-                with short_log(server, trials, what), trials.one(what, seconds=60):
-                    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                    head += f"Content-Length: {len(body)}\r\n\r\n"
-                    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
-                        connection.sendall(head.encode() + body[: math.floor(share * len(body))])
-                        if after and share == 1.0:
-                            connection.recv(100)
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset
-                    server.check()
+    for (task, path), share, after in itertools.product(PATHS.items(), (0.0, 0.5, 1.0), (0, 1)):
+        what = f"{task}: {share} of a body, {after} parts of the answer"
+        with short_log(server, trials, what), trials.one(what, seconds=60):
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            head += f"Content-Length: {len(body)}\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+                connection.sendall(head.encode() + body[: math.floor(share * len(body))])
+                if after and share == 1.0:
+                    connection.recv(100)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset
+            server.check()
