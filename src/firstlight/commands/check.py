@@ -5,31 +5,19 @@ from collections.abc import Sequence
 
 from firstlight import spelling
 from firstlight.config.checks import check
+from firstlight.config.keys import TEXTS
 from firstlight.config.messages import explained
 from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 from firstlight.terminal_text import say
 
-HELP = """usage: {check} [PACKAGE.MODULE:CLASS] [KEY=VALUE …]
-
-Check a network of your own, or that of a configuration, on a batch of the data
-of a task: its loss before the training, gradients of all weights, padding,
-other texts of the batch, later tokens, the cache, export and compilation. The
-exit code is 1 if a check fails.
-
-  {check} birds.network:ConvolutionalClassifier task=birds
-  {check} task=names model=tiny model.causal=false
-
-`{train} --doctor KEY=VALUE …` also trains some steps, and
-says which setting helps."""
-
 
 def main() -> None:
     """Check the network that the command line names, and end with code 1 if a check fails."""
     arguments = sys.argv[1:]
     if not arguments or {"-h", "--help"} & set(arguments):
-        say(HELP.format(check=invocation("check"), train=invocation("train")))
+        say(TEXTS["check"].format(check=invocation("check"), train=invocation("train")))
         return
     spelling.use(spelling.as_override)
     named, overrides = _divided(arguments)

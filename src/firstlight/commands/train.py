@@ -44,11 +44,6 @@ from firstlight.training.resume import keep_own_settings, refuse_folder, resume_
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
 SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
-UNUSED = {  # options of Hydra
-    "config_path": "train reads the settings of firstlight; add your own with --config-dir",
-    "config_name": "train reads train.yaml; add your own settings with --config-dir",
-    "experimental_rerun": "a pickle is not read, because it can run code; write resume= and the run's folder",
-}
 SINGLE_DASH = re.compile(r"-(?!(c[pnd]|sc)(=|$))[a-z][\w.]+(=.*)?", re.DOTALL)  # a key, not a short option of Hydra
 QUESTIONS = ("help", "hydra_help", "cfg", "info", "shell_completion", "resolve", "package")  # options of Hydra
 
@@ -112,7 +107,7 @@ def parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     options = list(arguments)
     for override in reversed(asked.overrides):  # the value of an option comes before, such as `--cfg job`
         del options[len(options) - 1 - options[::-1].index(override)]
-    for option, remedy in UNUSED.items():
+    for option, remedy in TEXTS["unused_options"].items():
         if getattr(asked, option):
             raise UserError(f"--{option.replace('_', '-')} {getattr(asked, option)}: {remedy}")
     return asked, options, [each for override in asked.overrides for each in _accepted(override)]

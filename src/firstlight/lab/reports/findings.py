@@ -8,16 +8,7 @@ from typing import NamedTuple
 from firstlight.choices import listed
 from firstlight.lab.reports.boards import Board, Group, board_of, last_part, short_name
 from firstlight.lab.reports.tables import spread_text
-from firstlight.lab.reports.verdicts import (
-    DRAWS,
-    Comparison,
-    Load,
-    Verdict,
-    by_unit,
-    compare,
-    difference_text,
-    verdicts,
-)
+from firstlight.lab.reports.verdicts import Comparison, Load, Verdict, by_unit, compare, difference_text, verdicts
 from firstlight.runs.summary import SEED, Run, Value, grouped, shown
 
 WORK = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOP"}
@@ -25,7 +16,6 @@ UNEQUAL = 1.1  # times the work of the other side, from which a comparison says 
 MOST_VALUES = 12  # of a key that are compared with the best one
 MOST_CLAUSES = 5
 MOST_NAMED = 2  # values of a key with their own differences
-DRAWS_PER_TEST = 40  # of a bootstrap, so that the smallest p-value times the number of tests is 0.025
 MOST_GROUPS = 30  # that are compared with the best one, because each comparison takes a tenth of a second
 
 
@@ -56,8 +46,7 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     else:
         place = _reference(board.groups) if reference is None else reference
         others = [each for each in counted[:most] if each != place]
-        draws = max(DRAWS, DRAWS_PER_TEST * len(others))
-        compared = [_against(board, board.groups[each], board.groups[place], load, draws) for each in others]
+        compared = [_against(board, board.groups[each], board.groups[place], load, len(others)) for each in others]
         by_place = dict(zip(others, verdicts(compared, falls=board.falls), strict=True))
     if whole is board:
         against = [(group, _of_table(board, group, verdict, place, by_place)) for group, verdict in against]
@@ -141,10 +130,10 @@ def _is_baseline(group: Group) -> bool:
     return all(run.is_baseline for run in group.counted)
 
 
-def _against(board: Board, best: Group, other: Group, load: Load, draws: int = DRAWS) -> Comparison:
+def _against(board: Board, best: Group, other: Group, load: Load, num_tests: int = 1) -> Comparison:
     hidden = [key for key in board.swept if key not in board.keys]
     one, two = (by_unit(group.counted, hidden) for group in (best, other))
-    return compare(one, two, board.metric or "", load, draws)
+    return compare(one, two, board.metric or "", load, num_tests)
 
 
 def _compared(

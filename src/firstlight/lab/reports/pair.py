@@ -16,17 +16,7 @@ from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, at,
 from firstlight.lab.reports.boards import Board, Direction, board_of, common_metric, notes_of, spread_of
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.tables import Section, Table, direction, duration, spread_text
-from firstlight.lab.reports.verdicts import (
-    LEVEL,
-    TOO_FEW_SEEDS,
-    Load,
-    by_unit,
-    compare,
-    difference_text,
-    over_texts,
-    verdict_text,
-    verdicts,
-)
+from firstlight.lab.reports.verdicts import Load, by_unit, compare, difference_text, over_texts, verdict_text, verdicts
 from firstlight.runs.folder import SAMPLE_NOTE, SWEEP_FILE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
@@ -106,7 +96,7 @@ def decision(board: Board, names: Sequence[str], sides: Sequence[list[Run]], loa
         f"{board.name}, {direction(board)}: {' against '.join(means)}",
         f"{names[0]} against {names[1]}: {'; '.join([verdict_text(verdict, metric), *tested])}",
     ]
-    lacking = FEWEST_SEEDS - found.seeds if verdict.why.endswith(TOO_FEW_SEEDS) else 0
+    lacking = FEWEST_SEEDS - found.seeds if verdict.lacks_seeds else 0
     if more := verdict.more_seeds or lacking:
         planned = "with which a difference of this size is found with a chance of 80%"
         chance = planned if verdict.more_seeds else "for a first test"
@@ -204,7 +194,7 @@ def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:
     difference = over_texts(by_unit(runs[1:]), by_unit(runs[:1]), metric, load)
     if difference is None:
         return [f"{which}: {values}. Whether the texts show a difference cannot be tested."]
-    if difference.p >= LEVEL:
+    if not difference.is_significant:
         which = f"It is undecided whether {which},"
     size = difference_text(second - first, difference.estimate.half_width, metric)
     return [
@@ -242,7 +232,7 @@ def _change(one: float | None, two: float | None) -> str:
 
 def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
     """Return a row for each true class. McNemar's tests of all classes are corrected together."""
-    from firstlight.lab.reports.significance import holm, mcnemar  # imports NumPy
+    from firstlight.lab.reports.significance import LEVEL, holm, mcnemar  # imports NumPy
 
     one, two = sides
     assert one.targets is not None

@@ -73,6 +73,11 @@ class Difference:
         return self.standard_error * self._quantile(level)
 
     @property
+    def is_significant(self) -> bool:
+        """Whether p is below LEVEL."""
+        return self.p < LEVEL
+
+    @property
     def standard_error(self) -> float:
         """The standard error of the difference."""
         return self.estimate.half_width / self._quantile(LEVEL)

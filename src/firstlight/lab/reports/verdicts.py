@@ -24,6 +24,7 @@ LEVEL = 0.05
 TOO_FEW_SEEDS = "two seeds of each are required"
 MOST_BLOCKS = 500  # of a bootstrap; neighboring units are drawn together
 DRAWS = 4000  # of a bootstrap; the smallest p-value is then 0.00025
+DRAWS_PER_TEST = 40  # so that the smallest p-value times the number of tests is at most 0.025
 SHARES = ("accuracy", "macro_f1")  # metrics in points of a hundred
 
 Load = Callable[[Run], "Predictions | None"]
@@ -82,6 +83,11 @@ class Verdict:
     more_seeds: int | None = None
     why: str = ""
 
+    @property
+    def lacks_seeds(self) -> bool:
+        """Whether it is undecided because a setting has only one seed."""
+        return self.why.endswith(TOO_FEW_SEEDS)
+
     def reversed(self) -> "Verdict":
         """Return the verdict on the second setting against the first."""
         word = {"better": "worse", "worse": "better"}.get(self.word, self.word)
@@ -93,8 +99,8 @@ def by_unit(runs: Sequence[Run], keys: Sequence[str] = ()) -> dict[Unit, list[Ru
     return grouped(runs, lambda run: (run.values(keys), shown(run.keys.get(SEED))))
 
 
-def compare(first: Units, second: Units, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
-    """Return the comparison of two settings. first, second: their counted runs by unit. draws: of a bootstrap.
+def compare(first: Units, second: Units, metric: str, load: Load, num_tests: int = 1) -> Comparison:
+    """Return the comparison of two settings. first, second: their counted runs by unit. num_tests: of the same table.
 
     Runs with the same seed and equal other keys are paired, and the other keys are blocks, so that the effect of a key
     is estimated from all pairs of a sweep. Two settings without two common units are compared as independent samples. A
@@ -114,7 +120,7 @@ def compare(first: Units, second: Units, metric: str, load: Load, draws: int = D
     return Comparison(
         over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
         over_seeds,
-        over_texts(first, second, metric, load, draws),
+        over_texts(first, second, metric, load, max(DRAWS, DRAWS_PER_TEST * num_tests)),
         deviation,
         min(len(one), len(two)),
         len(cells),
@@ -246,7 +252,7 @@ def short_verdict(verdict: Verdict, metric: str) -> str:
     """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, one seed`."""
     if verdict.word != "undecided":
         return f"{verdict.word} by {difference_text(verdict.value, verdict.half_width, metric)}"
-    if verdict.why.endswith(TOO_FEW_SEEDS):
+    if verdict.lacks_seeds:
         return "undecided, one seed"
     if not verdict.more_seeds:
         return "undecided"
