@@ -191,12 +191,7 @@ def newest_first(folder: Path) -> list[tuple[float, Path]]:
     pending = [(file.stat().st_mtime, file.parents[1] / name) for file in files for name in places_in(file.parents[1])]
     new = [(when, path) for when, path in pending if not path.exists()]
     waiting = [(when, path) for when, path in new if place_of(path).status("waiting") != "waiting"]
-    try:
-        existing = existing_run_folders(folder)
-    except UserError:
-        if not waiting:
-            raise
-        existing = []
+    existing = run_folders(folder) if waiting else existing_run_folders(folder)
     found = waiting + [(written_at(path), path) for path in existing]
     return sorted(found, key=lambda pair: (-pair[0], pair[1]))
 

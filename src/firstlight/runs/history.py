@@ -13,8 +13,6 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from firstlight.files.atomic import write_atomically
 from firstlight.runs.folder import read_history
-from firstlight.runs.trackio_logger import TrackioLogger
-from firstlight.runs.wandb_logger import ResumableWandbLogger
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +31,8 @@ class HistoryLogger(Logger):
     def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
         """Remove the lines of first_step and later, which a resumed run writes again. Return its seconds so far.
 
-        others: the other loggers of the run. Those of CSV, W&B and Trackio receive the lines before first_step that
-        they miss, and TensorBoard hides what it has of first_step and later.
+        others: the other loggers of the run. That of CSV and those with a method `go_on` receive the lines before
+        first_step that they miss, and TensorBoard hides what it has of first_step and later.
         """
         kept = [line for line in read_history(self.path) if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
@@ -46,9 +44,7 @@ class HistoryLogger(Logger):
                 for step, metrics in map(_metrics_of, kept):
                     logger.log_metrics(metrics, step)
                 logger.save()
-            elif isinstance(logger, ResumableWandbLogger):
-                logger.go_on(map(_metrics_of, kept))
-            elif isinstance(logger, TrackioLogger):
+            elif hasattr(logger, "go_on"):  # those of W&B and Trackio
                 logger.go_on(map(_metrics_of, kept), first_step)
             elif isinstance(logger, TensorBoardLogger) and first_step:
                 logger.experiment.close()

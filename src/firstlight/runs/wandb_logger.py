@@ -42,7 +42,7 @@ class ResumableWandbLogger(WandbLogger):
             self.experiment.log({**metrics, "trainer/global_step": step}, step=step)
 
     @rank_zero_only
-    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+    def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]], _first_step: int = 0) -> None:
         """Continue a run: log the numbers that W&B does not have, and ignore those that it has.
 
         Online, W&B's server knows the last step. Offline, an earlier part of the run may be incomplete because its

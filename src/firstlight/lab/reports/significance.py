@@ -153,16 +153,16 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequen
     main effect of a factorial experiment (Box, Hunter & Hunter 2005, chapter 5). Without a block of two pairs, the
     interval is infinite and p is 1.
     """
-    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    differences = _without_rounding_errors(one, two)
-    number = np.unique(np.zeros(len(one)) if blocks is None else np.asarray(blocks), return_inverse=True)[1]
+    differences = _differences(first, second)
+    count = len(differences)
+    number = np.unique(np.zeros(count) if blocks is None else np.asarray(blocks), return_inverse=True)[1]
     sizes = np.bincount(number)
-    value, freedom = float(differences.mean()), len(one) - len(sizes)
+    value, freedom = float(differences.mean()), count - len(sizes)
     if freedom == 0:
-        return Difference(Estimate(value, -math.inf, math.inf, len(one)), 1.0)
+        return Difference(Estimate(value, -math.inf, math.inf, count), 1.0)
     within = differences - (np.bincount(number, differences) / sizes)[number]
-    error = math.sqrt(float(within @ within) / freedom / len(one))
-    return _by_t(value, error, freedom, len(one))
+    error = math.sqrt(float(within @ within) / freedom / count)
+    return _by_t(value, error, freedom, count)
 
 
 def corrected_folds(first: Sequence[float], second: Sequence[float], share: float) -> Difference:
@@ -172,14 +172,15 @@ def corrected_folds(first: Sequence[float], second: Sequence[float], share: floa
     folds share most of their training texts, so that their differences are correlated. The variance of the mean is
     therefore (1 / folds + share) · s², with folds − 1 degrees of freedom, in place of s² / folds.
     """
-    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    differences, freedom = _without_rounding_errors(one, two), len(one) - 1
-    value, error = float(differences.mean()), math.sqrt((1 / len(one) + share) * float(differences.var(ddof=1)))
-    return _by_t(value, error, freedom, len(one))
+    differences = _differences(first, second)
+    count = len(differences)
+    value, error = float(differences.mean()), math.sqrt((1 / count + share) * float(differences.var(ddof=1)))
+    return _by_t(value, error, count - 1, count)
 
 
-def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+def _differences(first: Sequence[float], second: Sequence[float]) -> np.ndarray:
     """Return the differences, with those that only floating point makes unequal set equal."""
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     differences = one - two
     smallest = 1e-12 * float(np.abs([one, two]).max())
     differences[np.abs(differences) < smallest] = 0.0
