@@ -43,7 +43,7 @@ def main() -> None:
     folder = Path(name)
     if folder.exists() or folder.is_symlink():
         raise UserError(f"{name}: a file or folder of this name exists already; choose another name")
-    create(folder)
+    _write(files("firstlight") / TEMPLATE, folder, name)
     say(f"The project is in {folder}/; README.md has all commands. To train it:")
     say(f"  cd {folder}\n  {invocation('train')} task={name}")
 
@@ -61,12 +61,8 @@ def check_name(name: str) -> None:
         raise UserError(f"{name}: an installed package has this name; choose another name")
 
 
-def create(folder: Path) -> None:
-    """Write the files of the template into a new folder, whose name the project gets."""
-    _write(files("firstlight") / TEMPLATE, folder, folder.name)
-
-
 def _write(template: Traversable, target: Path, name: str) -> None:
+    """Write a file or a folder of the template. name: that of the project."""
     if template.is_dir():
         target.mkdir()
         for entry in template.iterdir():

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.progress import track
 
@@ -90,35 +90,32 @@ def main() -> None:
 
 def predict(options: PredictOptions) -> None:
     """Predict the texts of the command line or of a file, and print or write the predictions. Raises UserError."""
-    if options.input is None:
-        run, given = load_run(options)
-        if not options.json:
-            run.show(options.text, **given)
-            return
-        typed = (Row(number, {TEXT_COLUMN: text}) for number, text in enumerate(options.text, 1))
-        predict_file([TEXT_COLUMN], run, given, typed, options)
-        return
-    try:
-        separator = checked_separator(options.separator, options.encoding)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    if options.input == STANDARD_INPUT:
-        rows = rows_of(sys.stdin.buffer, options.encoding)
-    else:
-        rows = read_rows(options.input, (), Layout(separator, options.encoding))
+    rows = rows_of(options)
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
     if options.output is not None:
         check_output(options.output)  # before anything is computed
-    run, given = load_run(options)
-    predict_file(columns_of(options, run.text_columns, first), run, given, chain([first], rows), options)
+    run: PredictingRun = opened("predict", options)
+    given = options_for(run, "show", options, OF_SOME_KINDS)
+    if options.text and not options.json:
+        run.show(options.text, **given)
+        return
+    predict_rows(run, given, first, rows, options)
 
 
-def rows_of(stream: BinaryIO, encoding: str) -> Iterator[Row]:
-    """Yield the lines of a stream like the rows of a plain text file."""
-    for line, text in lines_of(stream, "standard input", encoding):
-        yield Row(line, {TEXT_COLUMN: text.rstrip("\r\n")})
+def rows_of(options: PredictOptions) -> Iterator[Row]:
+    """Return the texts of the command line, of standard input or of a file, as rows. Raises UserError."""
+    if options.input is None:
+        return (Row(number, {TEXT_COLUMN: text}) for number, text in enumerate(options.text, 1))
+    try:
+        separator = checked_separator(options.separator, options.encoding)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if options.input == STANDARD_INPUT:
+        lines = lines_of(sys.stdin.buffer, "standard input", options.encoding)
+        return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines)
+    return read_rows(options.input, (), Layout(separator, options.encoding))
 
 
 def columns_of(options: PredictOptions, trained_on: list[str], row: Row) -> list[str]:
@@ -139,30 +136,21 @@ def columns_of(options: PredictOptions, trained_on: list[str], row: Row) -> list
     return columns
 
 
-def load_run(options: PredictOptions) -> tuple["PredictingRun", dict[str, Any]]:
-    """Return the run and its options. Print a note if it was trained on the sample.
-
-    Raises UserError for options of other kinds.
-    """
-    run: PredictingRun = opened("predict", options)
-    return run, options_for(run, "show", options, OF_SOME_KINDS)
-
-
-def predict_file(
-    texts: list[str], run: "PredictingRun", given: dict[str, Any], rows: Iterator[Row], options: PredictOptions
+def predict_rows(
+    run: "PredictingRun", given: dict[str, Any], first: Row, others: Iterator[Row], options: PredictOptions
 ) -> None:
-    """Write every row of a file with its prediction, a few thousand rows at a time. All columns are kept.
+    """Write every row with its prediction, a few thousand rows at a time. All columns are kept.
 
-    texts: the columns of the texts; given: the options of the run.
+    given: the options of the run.
     """
-    first = next(rows)
-    theirs, rows = list(first.values), chain([first], rows)
+    texts = [TEXT_COLUMN] if options.text else columns_of(options, run.text_columns, first)
+    theirs = list(first.values)
     columns = [*(f"given_{name}" if name in run.columns else name for name in theirs), *run.columns]
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} already has columns that begin with given_; rename them")
     is_hidden = options.output is None or not sys.stderr.isatty()
     with _writer(options, columns) as write:
-        to_read, to_write = tee(rows)  # at most one batch of the run lies between them
+        to_read, to_write = tee(chain([first], others))  # at most one batch of the run lies between them
         predictions = run.rows((_text_of(row, texts, options) for row in to_read), **given)
         both = zip(predictions, to_write, strict=True)
         for prediction, row in track(both, "Predicting", console=Console(stderr=True), disable=is_hidden):

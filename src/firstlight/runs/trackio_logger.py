@@ -168,19 +168,12 @@ def finish(record: dict[str, Any]) -> None:
         return
     with contextlib.redirect_stdout(io.StringIO()):
         trackio.finish()
-    end = ending(record) | {"best": record["metrics"]}
-    row = {"metrics_list": [{}], "steps": [_last_step(run)]}  # a configuration is stored with a row, here an empty one
+    end, last = ending(record) | {"best": record["metrics"]}, SQLiteStorage.get_last_step(run.project, run_id=run.id)
+    steps = [-1 if last is None else int(last)]
+    row = {"metrics_list": [{}], "steps": steps}  # a configuration is stored with a row, here an empty one
     SQLiteStorage.bulk_log(run.project, run.name, **row, run_id=run.id, config=run.config | end)
 
 
 def _has_media(values: str) -> bool:
     """Return whether a row of Trackio's database, an object of JSON, has a figure or a table."""
     return any(isinstance(value, dict) for value in json.loads(values).values())
-
-
-def _last_step(run: Any) -> int:
-    """Return the last step that Trackio's database has of a run, or -1."""
-    from trackio.sqlite_storage import SQLiteStorage
-
-    last = SQLiteStorage.get_last_step(run.project, run_id=run.id)
-    return -1 if last is None else int(last)

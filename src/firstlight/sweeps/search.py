@@ -46,12 +46,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
         space.show(n_trials)
         return
     is_new = not (space.folder / STUDY_FILE).exists()
-    if is_new:
+    if is_new:  # before the folder is made
         check_launcher(config)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, make_sampler, pruner)
-    has_left = is_new or study.has_left(n_trials)
-    if not is_new and has_left:
+    if (has_left := study.has_left(n_trials)) and not is_new:
         check_launcher(config)
 
     def jobs_of(number: int) -> list[Job]:

@@ -69,10 +69,7 @@ class Playground:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer of a run to a text, as JSON."""
-        number, panel = self._panel(request)
-        if panel.streams:
-            raise HTTPException(404)
-        asked = await _inputs(request)
+        number, panel, asked = await self._asked(request, streams=False)
 
         def locked() -> Answer:
             with self._locks[number]:
@@ -82,12 +79,8 @@ class Playground:
 
     async def write(self, request: Request) -> Response:
         """Return the text of a run as a stream, with one JSON object on each line."""
-        number, panel = self._panel(request)
-        if not panel.streams:
-            raise HTTPException(404)
-        asked = await _inputs(request)
-        events = panel.write(asked)
-        lines = (json.dumps(event) + "\n" for event in self._in_turn(events, number))
+        number, panel, asked = await self._asked(request, streams=True)
+        lines = (json.dumps(event) + "\n" for event in self._in_turn(panel.write(asked), number))
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     def _in_turn(self, events: Iterator[Event], number: int) -> Iterator[Event]:
@@ -104,6 +97,13 @@ class Playground:
             if event is None:
                 return
             yield event
+
+    async def _asked(self, request: Request, *, streams: bool) -> tuple[int, Panel, Inputs]:
+        """Return the number of a run, its panel, and the fields of a request. streams: whether the run must stream."""
+        number, panel = self._panel(request)
+        if panel.streams is not streams:
+            raise HTTPException(404)
+        return number, panel, await _inputs(request)
 
     def _panel(self, request: Request) -> tuple[int, Panel]:
         number = request.path_params["number"]

@@ -206,17 +206,9 @@ def board_of(
     groups.sort(key=lambda group: _order(group, metric, is_falling))
     ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
     known = {name for group in ranked for run in group.counted for name in run.metrics}
-    return Board(
-        str(runs[0].task),
-        any(run.is_sample for run in runs),
-        note,
-        metric,
-        is_falling,
-        tuple(keys),
-        tuple(swept),
-        ranked,
-        metrics=tuple(sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))),
-    )
+    metrics = tuple(sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name)))
+    task, is_sample = str(runs[0].task), any(run.is_sample for run in runs)
+    return Board(task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, metrics)
 
 
 def _group(

@@ -239,14 +239,9 @@ def _frontier(found: Scaling) -> list[list[str]]:
 
 def _row(found: Scaling, point: Point) -> list[str]:
     predicted = found.fit.prediction(point.parameters, point.tokens)
-    return [
-        f"{point.size}, seed {shown(point.run.keys.get(SEED))}",
-        f"{point.parameters:,}",
-        _rounded(point.tokens),
-        interval_text(predicted, 3),
-        f"{point.loss:.3f}",
-        f"{found.error(point):+.2f}%",
-    ]
+    name, size = f"{point.size}, seed {shown(point.run.keys.get(SEED))}", f"{point.parameters:,}"
+    losses = interval_text(predicted, 3), f"{point.loss:.3f}", f"{found.error(point):+.2f}%"
+    return [name, size, _rounded(point.tokens), *losses]
 
 
 def interval_text(estimate: "Estimate", digits: int) -> str:
@@ -272,18 +267,10 @@ def draw(found: Scaling, folder: Path) -> Path:
 
     points = [*found.points, *found.held_out]
     size, tokens, loss = np.array([(each.parameters, each.tokens, each.loss) for each in points], dtype=float).T
-    figure = plot_scaling_fit(
-        size,
-        tokens,
-        loss,
-        found.fit.law.loss,
-        held_out=np.arange(len(points)) >= len(found.points),
-        unit=f"validation loss ({UNITS[found.metric.rpartition('/')[2]]})",
-        title=f"Scaling law of {points[0].run.task}",
-        formula=re.sub(  # with braces around exponents, it is mathtext
-            r"\^(-?[\d.]+)", r"^{\1}", f"${_formula(found.fit.law)}$"
-        ),
-    )
+    law, held_out = found.fit.law, np.arange(len(points)) >= len(found.points)
+    unit, title = f"validation loss ({UNITS[found.metric.rpartition('/')[2]]})", f"Scaling law of {points[0].run.task}"
+    formula = re.sub(r"\^(-?[\d.]+)", r"^{\1}", f"${_formula(law)}$")  # with braces around exponents, it is mathtext
+    figure = plot_scaling_fit(size, tokens, loss, law.loss, held_out=held_out, unit=unit, title=title, formula=formula)
     if points[0].run.is_sample:
         mark_sample(figure)
     return save(figure, folder / FIGURE)

@@ -117,15 +117,10 @@ def compare(first: Units, second: Units, metric: str, load: Load, num_tests: int
     cells = list(dict.fromkeys(cell for cell, _ in first))
     blocks = [cells.index(cell) for cell, _ in first] if first.keys() == second.keys() else None
     over_seeds, deviation = _over_seeds(one, two, blocks)
-    return Comparison(
-        over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
-        over_seeds,
-        over_texts(first, second, metric, load, max(DRAWS, DRAWS_PER_TEST * num_tests)),
-        deviation,
-        min(len(one), len(two)),
-        len(cells),
-        has_seeds=not (_is_without_seed(first) and _is_without_seed(second)),
-    )
+    value = over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two)
+    of_texts = over_texts(first, second, metric, load, max(DRAWS, DRAWS_PER_TEST * num_tests))
+    has_seeds = not (_is_without_seed(first) and _is_without_seed(second))
+    return Comparison(value, over_seeds, of_texts, deviation, min(len(one), len(two)), len(cells), has_seeds)
 
 
 def _is_without_seed(runs: Units) -> bool:
