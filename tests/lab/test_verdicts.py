@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from firstlight.lab.reports import findings
 from firstlight.lab.reports.boards import Board, boards
 from firstlight.lab.reports.findings import judged
 from firstlight.lab.reports.significance import Difference, Estimate, mcnemar, seeds_to_decide
@@ -263,7 +262,7 @@ def test_a_comparison_without_a_test_is_not_counted_as_one() -> None:
 
 
 def test_the_draws_of_the_bootstrap_are_enough_for_many_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "DRAWS", 100)  # the smallest p-value times 24 tests is 0.24
+    monkeypatch.setattr("firstlight.lab.reports.verdicts.DRAWS", 100)  # the smallest p-value times 24 tests is 0.24
     runs = [run for place in range(25) for run in group([0.65 if place else 0.85] * 4, model=f"m{place}")]
     hits = {f"m{place}": 0.65 if place else 0.85 for place in range(25)}
     (board,) = boards(runs, lambda _: False)

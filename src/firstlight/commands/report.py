@@ -195,16 +195,9 @@ def report(options: ReportOptions) -> Path:
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
     if options.json:
-        write_json(
-            {
-                "folder": options.folder,
-                "files": list(contents),
-                "notes": notes,
-                "boards": [plain_board(board) for board in in_order],
-                "sections": [section.plain() for section in sections],
-                "runs": [dict(zip(table.headers, row, strict=True)) for row in table.rows],
-            }
-        )
+        result = {"folder": options.folder, "files": list(contents), "notes": notes}
+        result |= {"boards": list(map(plain_board, in_order)), "sections": [section.plain() for section in sections]}
+        write_json(result | {"runs": [dict(zip(table.headers, row, strict=True)) for row in table.rows]})
     else:
         for section in sections:
             section.show()
@@ -255,10 +248,9 @@ def say_problems(predictions: SavedPredictions) -> None:
     for run, problem in predictions.damaged.items():
         say(f"not compared by texts: {predictions.folder / run}: {problem}", to=sys.stderr)
     if predictions.missing:
-        note(
-            f"runs without predictions/{predictions.split}.npz, whose texts are not compared: {predictions.missing}. "
-            f"For a classifier, `evaluate RUN --split {predictions.split}` computes it"
-        )
+        count, split = predictions.missing, predictions.split
+        problem = f"runs without predictions/{split}.npz, whose texts are not compared: {count}"
+        note(f"{problem}. For a classifier, `evaluate RUN --split {split}` computes it")
 
 
 def references_of(wanted: Sequence[str] | None, found: Sequence[Board]) -> list[int | None]:

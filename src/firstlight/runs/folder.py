@@ -131,9 +131,8 @@ class RunFolder:
         except UserError:
             raise
         except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"{self.metrics_file} is cut short or broken ({error}); the run must be trained again"
-            ) from error
+            problem = f"{self.metrics_file} is cut short or broken ({error})"
+            raise UserError(f"{problem}; the run must be trained again") from error
         if not isinstance(record, dict) or not isinstance(record.get("metrics") or {}, dict):
             raise UserError(f"{self.metrics_file} is broken (it is not an object with metrics); train the run again")
         versions = record.get("versions")

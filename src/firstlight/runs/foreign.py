@@ -45,10 +45,8 @@ def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
         raise UserError(f"{file} is missing, so the run cannot be resumed; train it again")
     lines = saved_lines(file)
     if wrong := refused(lines, {key_of(argument) for argument in typed}):
-        raise UserError(
-            f"{file}: {next(iter(wrong.values()))}; a run's folder may not choose that. "
-            f"If it is your own, type it again: {shlex.join(wrong)}"
-        )
+        problem = f"{file}: {next(iter(wrong.values()))}; a run's folder may not choose that"
+        raise UserError(f"{problem}. If it is your own, type it again: {shlex.join(wrong)}")
     return [line for line in lines if not _is_left_out(line)]
 
 

@@ -46,10 +46,9 @@ def objectives_of(sweeper: Any) -> dict[str, str]:
         raise UserError(f"{shown}: name several different objectives; for one metric, set optimized_metric={given[0]}")
     directions = directions or [MINIMIZE if MEASURES.get(name, lower_is_better(name)) else MAXIMIZE for name in given]
     if len(directions) != len(given) or not {*directions} <= {MINIMIZE, MAXIMIZE}:
-        raise UserError(
-            f"{DIRECTION}=[{','.join(directions)}] must be {MINIMIZE} or {MAXIMIZE} for each of {len(given)} "
-            f"objectives, such as [{','.join([MINIMIZE] * len(given))}]"
-        )
+        typed, right = ",".join(directions), ",".join([MINIMIZE] * len(given))
+        rule = f"must be {MINIMIZE} or {MAXIMIZE} for each of {len(given)} objectives, such as [{right}]"
+        raise UserError(f"{DIRECTION}=[{typed}] {rule}")
     return dict(zip(given, directions, strict=True))
 
 
@@ -155,7 +154,5 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OptunaError, *UNREADABLE) as error:
-        raise UserError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); "
-            f"move the folder of the search, or choose another sweep.name"
-        ) from error
+        problem = f"{path} cannot be read ({type(error).__name__}: {error})"
+        raise UserError(f"{problem}; move the folder of the search, or choose another sweep.name") from error

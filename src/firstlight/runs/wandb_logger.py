@@ -149,9 +149,8 @@ def mode(node: DictConfig | Mapping[str, Any]) -> dict[str, str]:
     if has_key():
         return {"mode": "online"}
     if node.get("offline") is not None:
-        raise UserError(
-            "logger.wandb.offline=false needs a key: run `wandb login`, set WANDB_API_KEY, or leave it null"
-        )
+        remedy = "run `wandb login`, set WANDB_API_KEY, or leave it null"
+        raise UserError(f"logger.wandb.offline=false needs a key: {remedy}")
     log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
     return {"mode": "offline"}
 

@@ -124,10 +124,9 @@ class Runner:
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""
         if self.errors:
-            raise RunError(
-                f"{len(self.errors)} of {num_jobs} jobs failed, the first in {next(iter(self.errors))}: "
-                f"{next(iter(self.errors.values()))}; {remedy}"
-            )
+            place, reason = next(iter(self.errors.items()))
+            problem = f"{len(self.errors)} of {num_jobs} jobs failed, the first in {place}: {reason}"
+            raise RunError(f"{problem}; {remedy}")
 
 
 def record_failure(folder: RunFolder, error: Any) -> str:

@@ -313,10 +313,8 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
         problem = f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint})"
         raise UserError(f"{problem}; choose another sweep.name, or restore the data")
     if record.get("code", code) != code and not job.config.sweep.any_code:
-        raise UserError(
-            f"{where} has a run with other code ({record['code']}, now {code}); choose another sweep.name, "
-            f"or set sweep.any_code=true if the change does not affect finished jobs"
-        )
+        remedy = "choose another sweep.name, or set sweep.any_code=true if the change does not affect finished jobs"
+        raise UserError(f"{where} has a run with other code ({record['code']}, now {code}); {remedy}")
 
 
 def with_source(job: Job, found: Sources) -> tuple[Job, str]:

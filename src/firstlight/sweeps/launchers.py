@@ -137,11 +137,9 @@ def refuse_processes(config: DictConfig) -> None:
                 raise UserError(f"hydra.launcher.{option}={launcher[option]} {problem}; change one of them")
     if not is_restarted or "Slurm" in str(launcher.get("_target_")):
         return
-    raise UserError(
-        f"trainer.strategy={strategy} would start the complete sweep again in each process; use trainer=ddp_sim or "
-        f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=slurm with "
-        f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
-    )
+    problem = f"trainer.strategy={strategy} would start the complete sweep again in each process"
+    slurm = "hydra/launcher=slurm with hydra.launcher.tasks_per_node=<GPUs of a machine>"
+    raise UserError(f"{problem}; use trainer=ddp_sim or trainer.strategy=ddp_spawn (or ddp_fork), or {slurm}")
 
 
 def gpus_of(config: DictConfig) -> list[str]:

@@ -81,9 +81,8 @@ def connected(options: DictConfig) -> Any:
         try:
             socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()
         except OSError as error:
-            raise UserError(
-                f"hydra.launcher.address={options.address} does not answer ({error.strerror or error})"
-            ) from error
+            why = error.strerror or error
+            raise UserError(f"hydra.launcher.address={options.address} does not answer ({why})") from error
     source = [] if "site-packages" in PACKAGE.parts else [str(PACKAGE.parent)]  # of a clone
     passed = {name: value for name in ("PYTHONPATH", "FIRSTLIGHT_DATA") if (value := os.environ.get(name))}
     passed["PYTHONPATH"] = os.pathsep.join([*source, *passed.get("PYTHONPATH", "").split(os.pathsep)]).strip(os.pathsep)
@@ -107,9 +106,8 @@ def refuse_too_much(ray: Any, wanted: dict[str, Any]) -> None:
     nodes = [{name: node["Resources"].get(name, 0) for name in needed} for node in ray.nodes() if node["Alive"]]
     if not any(all(amount <= node[name] for name, amount in needed.items()) for node in nodes):
         most = {name: max(node[name] for node in nodes) for name in needed}
-        raise UserError(
-            f"hydra.launcher: a job needs {in_words(needed)}, and a node of the cluster has at most {in_words(most)}"
-        )
+        problem = f"a job needs {in_words(needed)}, and a node of the cluster has at most {in_words(most)}"
+        raise UserError(f"hydra.launcher: {problem}")
 
 
 def in_words(amounts: dict[str, float]) -> str:

@@ -37,10 +37,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     make_sampler(0)  # a mistake is reported now
     pruner = made("pruner", config.hydra.sweeper.pruner)
     if pruner is not None and len(space.goals) > 1:
-        raise UserError(
-            f"hydra/sweeper/pruner={type(pruner).__name__}: Optuna prunes searches with one objective, and "
-            f"{OBJECTIVES}=[{','.join(space.goals)}] names several; leave one of them out"
-        )
+        problem = f"hydra/sweeper/pruner={type(pruner).__name__}: Optuna prunes searches with one objective"
+        raise UserError(f"{problem}, and {OBJECTIVES}=[{','.join(space.goals)}] names several; leave one of them out")
     checked([space.lowest], sources)
     if config.dry_run:
         space.show(n_trials)

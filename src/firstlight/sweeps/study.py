@@ -41,10 +41,10 @@ class Space:
         searched = [each for each in swept if each.get_key_element() != FOLD]
         self.folds = [choice for each in swept if each not in searched for choice in choices(each)]
         if not searched:
-            raise UserError(
-                "the search has no key to vary; give at least one key an interval or a list, "
-                "such as optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
+            remedy = (
+                "give at least one key an interval or a list, such as optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
             )
+            raise UserError(f"the search has no key to vary; {remedy}")
         self.fixed = [choices(each)[0] for each in composer.overrides if not each.is_sweep_override()]
         self.distributions = {each.get_key_element(): distribution(each) for each in searched}
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
@@ -157,9 +157,8 @@ class Study:
         for key in (*then, *now):
             if then.get(key) != now.get(key):
                 first, second = (f"{key}={each[key]}" if key in each else f"no {key}" for each in (then, now))
-                raise UserError(
-                    f"{self.path} is a search with {first}, and this command has {second}; choose another sweep.name"
-                )
+                problem = f"{self.path} is a search with {first}, and this command has {second}"
+                raise UserError(f"{problem}; choose another sweep.name")
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         """Return all trials so far, or those with one of some states."""

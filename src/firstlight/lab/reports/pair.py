@@ -36,6 +36,7 @@ FEWEST_SEEDS = 3  # that are proposed where there is only one
 LOOKS = 2  # at the seeds of two settings: before and after the seeds that were proposed
 
 Runs = tuple[Run, Run]
+Settings = Sequence[Mapping[str, Value]]  # of each run
 
 
 def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tuple[Path, SavedPredictions]:
@@ -147,14 +148,7 @@ def _finished(name: str, folder: RunFolder) -> Run:
     return run
 
 
-def pair(
-    runs: Runs,
-    settings: Sequence[Mapping[str, Value]],
-    load: Load,
-    classes: Sequence[str],
-    falls: Direction,
-    metric: str,
-) -> Section:
+def pair(runs: Runs, settings: Settings, load: Load, classes: Sequence[str], falls: Direction, metric: str) -> Section:
     """Return the comparison of two finished runs of one task; the most important sentence is first.
 
     settings: those that decide what each run computes. load: returns the saved predictions of a run, or None. classes:
@@ -203,7 +197,7 @@ def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:
     ]
 
 
-def _settings(runs: Runs, settings: Sequence[Mapping[str, Value]]) -> list[list[str]]:
+def _settings(runs: Runs, settings: Settings) -> list[list[str]]:
     both = [
         {**run.keys, **own, "data source": run.source, "data fingerprint": run.fingerprint}
         for run, own in zip(runs, settings, strict=True)

@@ -23,12 +23,7 @@ KEPT = {  # reasons, by the status that a condition must name to remove such run
 
 
 def remove(
-    runs: Iterable[Listed],
-    wanted: Sequence[Condition],
-    others: Iterable[Path],
-    *,
-    only_checkpoints: bool = False,
-    is_certain: bool = False,
+    runs: Iterable[Listed], wanted: list[Condition], others: Iterable[Path], *, only_checkpoints: bool, is_certain: bool
 ) -> None:
     """Remove the runs that fulfill the conditions, after a question. Raises UserError if nobody can answer it.
 

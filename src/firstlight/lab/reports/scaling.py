@@ -178,10 +178,10 @@ def sentences(found: Scaling) -> list[str]:
     if found.held_out:
         predicted = [found.fit.prediction(point.parameters, point.tokens) for point in found.held_out]
         inside = sum(each.low <= point.loss <= each.high for each, point in zip(predicted, found.held_out, strict=True))
+        count, mean = len(predicted), fmean(abs(found.error(point)) for point in found.held_out)
+        measured = f"{inside} of {count} measured losses are in its 95% interval"
         text.append(
-            f"Held out and predicted: {len(predicted)} runs. The prediction is off by "
-            f"{fmean(abs(found.error(point)) for point in found.held_out):.2f}% on average; {inside} of "
-            f"{len(predicted)} measured losses are in its 95% interval."
+            f"Held out and predicted: {count} runs. The prediction is off by {mean:.2f}% on average; {measured}."
         )
         if guesses := [(guess, point.loss) for point in found.held_out if (guess := _last_loss(found, point))]:
             error = fmean(100 * abs(guess / loss - 1) for guess, loss in guesses)
