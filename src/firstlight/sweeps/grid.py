@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
     plan = launchers.plan_of(config, len(remaining)) if remaining else "nothing to do"
     is_one_by_one = launchers.has_launcher(config, launchers.ONE_BY_ONE)
-    with (
-        runner.alone(len(remaining)),
-        Progress(runner.folder, jobs, len(jobs), runner.errors, plan, config.quiet) as progress,
-    ):
+    with runner.watched(len(remaining), jobs, len(jobs), runner.errors, plan) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
@@ -90,14 +87,20 @@ class Runner:
         self.not_started = set[Path]()  # folders of jobs, by sweep.stop_at_first_failure
 
     @contextmanager
-    def alone(self, num_jobs: int) -> Iterator[None]:
-        """Lock the folder of the sweep, for a number of jobs. Raises UserError if another process has locked it."""
+    def watched(
+        self, num_jobs: int, jobs: Collection[Job], total: int, errors: Mapping[Path, str], plan: str
+    ) -> Iterator[Progress]:
+        """Lock the folder of the sweep, for a number of jobs that are run, and show the progress of all jobs.
+
+        jobs, total, errors, plan: as in `Progress`. Raises UserError if another process has locked the folder.
+        """
         try:
             launchers.fork_workers(self.config, self.folder, num_jobs)  # before the lock, which they would keep
             with locked(self.folder, "runs this sweep"):
                 OmegaConf.save(self.config, self.folder / SWEEP_FILE)
                 (self.folder / FAILURE).unlink(missing_ok=True)
-                yield
+                with Progress(self.folder, jobs, total, errors, plan, self.config.quiet) as progress:
+                    yield progress
         finally:
             launchers.end_workers()
 

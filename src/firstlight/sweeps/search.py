@@ -14,7 +14,6 @@ from firstlight.runs.trials import OBJECTIVES, STUDY_FILE, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
 from firstlight.sweeps.launchers import ONE_BY_ONE, check_launcher, has_launcher, jobs_at_a_time, plan_of
-from firstlight.sweeps.progress import Progress
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -64,11 +63,9 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     num_seeds = len(space.repeats)
     first = 1 if pruner else num_seeds  # so many seeds decide whether the others run
     every = [job for each in jobs.values() for job in each]
-    plan = plan_of(config, n_trials * num_seeds)
-    with (
-        runner.alone(n_trials * num_seeds if has_left else 0),
-        Progress(runner.folder, every, n_trials * num_seeds, errors, plan, config.quiet) as progress,
-    ):
+    num_jobs = n_trials * num_seeds
+    plan = plan_of(config, num_jobs)
+    with runner.watched(num_jobs if has_left else 0, every, num_jobs, errors, plan) as progress:
         for numbers in study.batches(n_trials, -(-trials_at_a_time(config) // first)):
             for number in [each for each in numbers if each not in jobs]:
                 try:

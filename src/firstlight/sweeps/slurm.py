@@ -161,9 +161,8 @@ def follow(sweep: Path, jobs: Sequence[Sequence[str]]) -> list[JobReturn]:
             elif is_alive(states, tasks[name]):
                 gone.pop(name, None)
             elif time.monotonic() - gone.setdefault(name, time.monotonic()) > SECONDS_FOR_FILES:
-                results[name] = remote.result(
-                    sweep, named[name], said(sweep, name, tasks[name], states.get(tasks[name], ("",))[0])
-                )
+                state = states.get(tasks[name], ("",))[0]
+                results[name] = remote.result(sweep, named[name], said(sweep, name, tasks[name], state))
                 (sweep / remote.FAILURE).touch()  # which a job that was killed has not done
         if len(results) == len(named):
             return [results[name] for name in named]

@@ -25,6 +25,7 @@ from firstlight.sweeps.jobs import Composer, Job, choices
 from firstlight.terminal_text import say
 
 BEST_FILE = "best.json"
+EXAMPLE = "optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
 FOLD = "data.fold"  # of several, a trial has the mean
 
 
@@ -41,10 +42,8 @@ class Space:
         searched = [each for each in swept if each.get_key_element() != FOLD]
         self.folds = [choice for each in swept if each not in searched for choice in choices(each)]
         if not searched:
-            remedy = (
-                "give at least one key an interval or a list, such as optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
-            )
-            raise UserError(f"the search has no key to vary; {remedy}")
+            remedy = "give at least one key an interval or a list"
+            raise UserError(f"the search has no key to vary; {remedy}, such as {EXAMPLE}")
         self.fixed = [choices(each)[0] for each in composer.overrides if not each.is_sweep_override()]
         self.distributions = {each.get_key_element(): distribution(each) for each in searched}
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())

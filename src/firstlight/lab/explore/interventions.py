@@ -1,6 +1,6 @@
 """Figures of interventions: what the parts of a network do, on one text, on a split, and over a training."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +51,9 @@ class Reading:
     place: int
     notes: list[str]
 
-    def log_odds(self, output: Tensor) -> Tensor:
-        """Return the log-odds of each answer, (texts, answers), for the output of the network."""
-        return log_odds(self.logits(output).double())
+    def score(self, answer: int) -> Callable[[Tensor], Tensor]:
+        """Return a function that returns the log-odds of an answer, (texts,), for the output of the network."""
+        return lambda output: log_odds(self.logits(output).double())[:, answer]
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the logits of the answer, (texts, answers). A single logit of two classes becomes their difference."""
@@ -150,9 +150,8 @@ def occlusion(subject: Subject) -> Drawn:
     reading, answer, name = _answer(subject)
     unknown = getattr(reading.run.tokenizer, "unknown_id", UNKNOWN_ID)
     filler = 0 if unknown is None else unknown
-    falls = interventions.occlusion(
-        reading.run.network, *reading.inputs, score=lambda output: reading.log_odds(output)[:, answer], filler=filler
-    )
+    network, score = reading.run.network, reading.score(answer)
+    falls = interventions.occlusion(network, *reading.inputs, score=score, filler=filler)
     title = f"Change of the answer {name} without each token"
     figure = plot_colored_words(reading.tokens, falls.numpy(), title=title, label="fall of the log-odds (nats)")
     return Drawn(figure, reading.notes)
@@ -216,9 +215,8 @@ def patching(subject: Subject) -> Drawn:
         notes.append("the other text is that of --against")
     others = (other, *reading.inputs[1:])
     with refusals_shown():
-        shares = interventions.activation_patching(
-            reading.run.network, reading.inputs, others, score=lambda output: reading.log_odds(output)[:, answer]
-        )
+        network, score = reading.run.network, reading.score(answer)
+        shares = interventions.activation_patching(network, reading.inputs, others, score=score)
     stack = "encoder" if any(each.startswith("encoder") for each in shares) else "blocks"
     found = np.array([values.numpy() for part, values in shares.items() if part.startswith(stack)])
     rows = [f"before {_readable(part.removesuffix('.hook_resid_pre'))}" for part in shares if part.startswith(stack)]

@@ -59,10 +59,8 @@ class ScalingLaw:
 
         N* = G (C / 6)^a and D* = (C / 6)^(1 − a) / G with G = (α A / (β B))^(1 / (α + β)).
         """
-        of_size, of_data = (
-            math.log(exponent) + math.log(max(factor, SMALLEST_FACTOR))
-            for exponent, factor in ((self.size_exponent, self.size_factor), (self.data_exponent, self.data_factor))
-        )
+        of_size = math.log(self.size_exponent) + math.log(max(self.size_factor, SMALLEST_FACTOR))
+        of_data = math.log(self.data_exponent) + math.log(max(self.data_factor, SMALLEST_FACTOR))
         scale = (of_size - of_data) / (self.size_exponent + self.data_exponent)  # log G
         products = math.log(compute / FLOPS_PER_WEIGHT)
         size = min(max(scale + self.size_share * products, -LARGEST_LOG), LARGEST_LOG)

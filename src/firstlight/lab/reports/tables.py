@@ -207,6 +207,7 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])
+    others = {name: group.spreads.get(name) for name in other_metrics(board)}
     pools_others = any(each.differ for each in board.groups)  # runs that differ in more than the seed
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
@@ -218,10 +219,7 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
         Cell("data", data, data),
         Cell("seeds", str(group.seeds), group.seeds),
         Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
-        *(
-            Cell(name, spread_text(other := group.spreads.get(name), places[name]), other and other.mean)
-            for name in other_metrics(board)
-        ),
+        *(Cell(name, spread_text(each, places[name]), each and each.mean) for name, each in others.items()),
         Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
         Cell("fit time", duration(group.seconds), group.seconds),
         Cell("best run", best.folder if best else "–", best.folder if best else ""),
