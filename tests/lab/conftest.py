@@ -21,19 +21,30 @@ def browser() -> Iterator[Any]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def window(browser: Any) -> Opened:
+    """Return a window in which one test after the other opens its page."""
+    return open_address(browser, "about:blank", 1280)
+
+
 @pytest.fixture
-def opens(browser: Any) -> Iterator[Callable[..., Opened]]:
+def opens(browser: Any, window: Opened) -> Iterator[Callable[..., Opened]]:
     """Yield a function that opens an address. The scripts must log no error, and request nothing from elsewhere."""
     opened: list[Opened] = []
 
     def at(address: str, width: int = 1280, **context: Any) -> Opened:
-        opened.append(open_address(browser, address, width, **context))
+        if opened or width != 1280 or context:
+            opened.append(open_address(browser, address, width, **context))
+        else:
+            window.visit(address)
+            opened.append(window)
         return opened[-1]
 
     yield at
     for each in opened:
         assert (each.errors, each.foreign) == ([], [])
-        each.page.close()
+        if each is not window:
+            each.page.close()
 
 
 @pytest.fixture(scope="module")

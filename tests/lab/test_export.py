@@ -116,33 +116,24 @@ def test_a_generator_writes_what_the_run_writes(opens: Callable[..., Opened], pl
     assert clean(prompt) + found == run.generate(prompt, tokens=tokens, greedy=True)
 
 
-def test_a_generator_that_is_not_causal_writes_without_a_cache(page_with: Callable[..., Any]) -> None:
+def test_a_generator_that_is_not_causal_writes_without_a_cache(opened: Opened) -> None:
     torch.manual_seed(1)
-    network = Generator(GeneratorConfig(dim=8, num_heads=2, context_length=6, causal=False), 11).eval()
-    found = page_with(network, GeneratorConfig(dim=8, num_heads=2, context_length=6, causal=False))
+    config = GeneratorConfig(dim=8, num_heads=2, context_length=6, causal=False)
+    network = Generator(config, 11).eval()
+    description, tensors = described(network, config)
+    tokenizer = {"kind": "characters", "characters": "abcdefghijk", "unknown_symbol": None}
+    description |= {"kind": "generator", "tokenizers": [tokenizer], "separator_id": None, "first_id": 0}
+    write = """([description, data]) => {
+        const buffer = Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)).buffer;
+        const network = openNetwork(description, buffer);
+        return [...network.generate("db", { length: 9, temperature: 0 })].map(({ id }) => id);
+    }"""
+    found = opened.page.evaluate(write, [description, base64.b64encode(tensors).decode()])
     ids = [3, 1]
     with torch.inference_mode():
         for _ in range(9):
             ids.append(int(network(torch.tensor([ids[-6:]]))[0, -1].argmax()))
     assert found == ids[2:]
-
-
-@pytest.fixture
-def page_with(opened: Opened) -> Callable[..., Any]:
-    """Return a function that returns the ids that a generator writes greedily after the ids 3 and 1."""
-
-    def write(network: Generator, config: GeneratorConfig) -> Any:
-        description, tensors = described(network, config)
-        tokenizer = {"kind": "characters", "characters": "abcdefghijk", "unknown_symbol": None}
-        more = {"kind": "generator", "tokenizers": [tokenizer], "separator_id": None, "first_id": 0}
-        write = """([description, data]) => {
-            const buffer = Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)).buffer;
-            const network = openNetwork(description, buffer);
-            return [...network.generate("db", { length: 9, temperature: 0 })].map(({ id }) => id);
-        }"""
-        return opened.page.evaluate(write, [description | more, base64.b64encode(tensors).decode()])
-
-    return write
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from browser import Opened, open_address, open_file
+from browser import Opened, open_file
 from firstlight.files.rows import write_rows
 from firstlight.runs.predictions import Predictions, write_predictions
 from run_folders import NASTY, a_history, fill, make_run, write_confusion
@@ -236,12 +236,6 @@ def test_a_real_sweep_and_a_failed_job_are_reported(scripts: Scripts, drawn_trai
 
 
 @pytest.fixture(scope="module")
-def window(browser: Any) -> Opened:
-    """Return a window in which tests open pages of their own, which takes half of the time of a new one."""
-    return open_address(browser, "about:blank", width=1300)
-
-
-@pytest.fixture(scope="module")
 def opened(browser: Any, logs: Path) -> Opened:
     found = open_file(browser, logs / "report.html")
     found.page.wait_for_selector("body[data-drawn]")
@@ -259,7 +253,7 @@ def stars(opened: Opened) -> Any:
 def reported(window: Opened, home: Path, *arguments: str) -> tuple[Any, Done]:
     """Make a report, and open its page, which must show no error and request nothing. Return both."""
     done = report(home, *arguments)
-    window.page.goto((home / done.stdout.splitlines()[-1].split()[-1]).as_uri())
+    window.visit((home / done.stdout.splitlines()[-1].split()[-1]).as_uri())
     window.page.wait_for_selector("#left table, body[data-drawn]")
     assert (window.errors, window.foreign) == ([], [])
     return window.page, done
