@@ -109,6 +109,11 @@ def server(finished: RunOf, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             process.kill()
 
 
+def head_of(path: str, host: str = "localhost") -> bytes:
+    """Return the beginning of a request, before the length of its body."""
+    return f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n".encode()
+
+
 @contextlib.contextmanager
 def short_log(server: Server, trials: Trials, what: str) -> Iterator[None]:
     """Add a trial: the block must leave no traceback and no long text in the server's log."""
@@ -160,9 +165,7 @@ def test_every_body_is_answered(task: str, trials: Trials, server: Server) -> No
 @pytest.mark.faults("hostile requests: bytes that are not HTTP")
 def test_bytes_that_are_not_http_are_no_end(trials: Trials, server: Server) -> None:
     body = b'{"text": "It is great.", "tokens": 5}'
-    head = (
-        f"POST /runs/0/answer HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n".encode()
-    )
+    head = head_of("/runs/0/answer", f"127.0.0.1:{server.port}")
     whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
     def check(damage: Damage) -> None:
@@ -228,13 +231,8 @@ def test_the_memory_does_not_grow_with_the_requests(trials: Trials, server: Serv
 
 @pytest.mark.faults("hostile requests: connections")
 def test_connections_that_say_nothing_are_no_end(trials: Trials, server: Server) -> None:
-    beginnings = [
-        b"",
-        b"GET",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
-        b"POST /runs/0/answer HTTP/1.1\r\nHost: localhost\r\n"
-        b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
-    ]
+    begun = head_of("/runs/0/answer") + b"Content-Length: 100\r\n\r\n{"
+    beginnings = [b"", b"GET", b"GET / HTTP/1.1\r\nHost: localhost\r\n", begun]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * CONNECTIONS, hard), hard))
     try:
@@ -262,10 +260,9 @@ def test_requests_that_are_broken_off_leave_no_traceback(trials: Trials, server:
     for (task, path), share, after in itertools.product(PATHS.items(), (0.0, 0.5, 1.0), (0, 1)):
         what = f"{task}: {share} of a body, {after} parts of the answer"
         with short_log(server, trials, what), trials.one(what, seconds=60):
-            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            head += f"Content-Length: {len(body)}\r\n\r\n"
+            head = head_of(path) + b"Content-Length: %d\r\n\r\n" % len(body)
             with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
-                connection.sendall(head.encode() + body[: math.floor(share * len(body))])
+                connection.sendall(head + body[: math.floor(share * len(body))])
                 if after and share == 1.0:
                     connection.recv(100)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset

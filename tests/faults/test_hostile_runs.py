@@ -6,6 +6,7 @@ import ctypes
 import functools
 import importlib
 import io
+import json
 import logging
 import operator
 import os
@@ -233,7 +234,7 @@ def test_a_hostile_run_folder_runs_no_code(part: int, trials: Trials, finished: 
         shutil.rmtree(run, ignore_errors=True)
         shutil.copytree(finished("sentiment"), run)
         with (run / ".hydra" / "overrides.yaml").open("a") as file:
-            file.writelines(f"- {yaml_text(line)}\n" for line in lines)
+            file.writelines(f"- {json.dumps(line)}\n" for line in lines)
         with trials.one(str(lines), seconds=120), watched(inside):
             done = scripts.run("train", f"resume={run}", "trainer.max_steps=52", f"paths.cache_dir={inside / 'cache'}")
             assert not canary.exists(), "its code was run"
@@ -241,11 +242,6 @@ def test_a_hostile_run_folder_runs_no_code(part: int, trials: Trials, finished: 
             is_refused(done)
         canary.unlink(missing_ok=True)
         (elsewhere / "precious").write_text("precious")
-
-
-def yaml_text(text: str) -> str:
-    """Return a text as YAML in single quotes."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 HOSTILE_SETTINGS = (

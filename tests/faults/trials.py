@@ -23,6 +23,7 @@ SHARE = float(os.environ.get("FAULTS_SHARE", "1"))  # the share of each test's t
 SECONDS = 30  # the limit for a trial in the tests' process; trials with separate processes have their own limits
 MEMORY = 4 * 2**30  # bytes that a trial may allocate in addition to those of the process
 LONGEST_REASON = 1500  # characters
+GENERATED = settings(deadline=None, database=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
 EXAMPLES_SHOWN = 4  # the number of shown trials that failed at the same place
 
 Example = TypeVar("Example")
@@ -81,13 +82,7 @@ class Trials:
         """
 
         @seed(number_of(what))
-        @settings(
-            max_examples=scaled(count),
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
+        @settings(GENERATED, max_examples=scaled(count))
         @given(strategy)
         def run(example: Example) -> None:
             with self.one(f"{what}: {shortened(repr(example))}"):

@@ -62,17 +62,12 @@ def test_a_hopeless_logit_has_a_finite_loss_and_gradient() -> None:
 # --- the loss for more classes ---
 
 
-def test_many_logits_have_torchs_cross_entropy() -> None:
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_smoothed_labels_give_every_class_its_share(smoothing: float) -> None:
     logits, targets = logits_of(5), targets_of(5)
-    expected = -logits.log_softmax(dim=1)[range(ROWS), targets].mean()
-    assert_close(classification_loss(logits, targets), expected)
-
-
-def test_smoothed_labels_give_every_class_its_share() -> None:
-    logits, targets = logits_of(5), targets_of(5)
-    shares = 0.8 * F.one_hot(targets, 5) + 0.2 / 5
+    shares = (1 - smoothing) * F.one_hot(targets, 5) + smoothing / 5
     expected = -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
-    assert_close(classification_loss(logits, targets, label_smoothing=0.2), expected)
+    assert_close(classification_loss(logits, targets, label_smoothing=smoothing), expected)
 
 
 # --- class weights ---

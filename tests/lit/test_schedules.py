@@ -37,13 +37,9 @@ def rates(schedule: Callable[[Optimizer, int], LRScheduler], steps: int, more: i
 
 
 @pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
-def test_the_warm_up_rises_in_equal_steps_to_the_whole_rate(schedule) -> None:
-    assert rates(partial(schedule, warmup_steps=4), 29)[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-
-
-@pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
-def test_a_warm_up_longer_than_the_run_reaches_the_whole_rate_at_its_last_step(schedule) -> None:
-    assert rates(partial(schedule, warmup_steps=100), 5) == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize(("warmup", "steps"), [(4, 29), (100, 5)])  # the second warm-up is longer than the run
+def test_the_warm_up_rises_in_equal_steps_to_the_whole_rate(schedule, warmup: int, steps: int) -> None:
+    assert rates(partial(schedule, warmup_steps=warmup), steps)[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def test_constant_stays_at_the_rate() -> None:

@@ -187,6 +187,8 @@ def steps_in_tensorboard(folder: Path) -> list[int]:
 def steps_in_wandb(folder: Path) -> list[int]:
     runs = [read_run(file) for file in sorted(folder.glob("wandb/offline-run-*/run-*.wandb"))]
     assert [run.summary["status"] for run in runs] == ["interrupted", "failed"]
+    assert [run.summary["loss"] for run in runs] == [0.5, 0.5]  # of the best checkpoint, where no test follows
+    assert runs[-1].history("loss")[-1] == (7, 7 / 4)
     assert [run.all("exit")[0]["exit_code"] for run in runs] == [1, 1]
     assert [(told["run_group"], told["tags"]) for (told,) in (run.all("run") for run in runs)] == [
         ("a-group", ["one"])
@@ -231,7 +233,7 @@ def test_a_resumed_run_has_each_step_once_and_its_status(new, steps, tmp_path: P
             logger.log_table("table", ["a", "b"], [[1, "x"]], 5)
         logger.finalize("success")
         for each in (wandb_logger, trackio_logger):
-            each.finish({"status": "failed" if first else "interrupted", "parameters": 7, "metrics": {}})
+            each.finish({"status": "failed" if first else "interrupted", "parameters": 7, "metrics": {"loss": 0.5}})
         if isinstance(logger, TrackioLogger):
             assert trackio_config(tmp_path / "own")["status"] == ("failed" if first else "interrupted")
     assert steps(tmp_path / "own") == list(range(8))

@@ -59,7 +59,7 @@ def named(own: Scripts, name: str) -> str:
     return f"model._target_={own.folder.name}_own.{name}"
 
 
-def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own, tiny_training, monkeypatch) -> None:
+def test_a_network_of_the_current_folder_trains_and_is_loaded_only_there(own, tiny_training, monkeypatch) -> None:
     run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
     own_module = own.folder / f"{own.folder.name}_own.py"
     monkeypatch.chdir(own.folder)
@@ -74,6 +74,11 @@ def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own, tiny_tr
     assert code == hash_of_code(config) != hash_of_code(OmegaConf.create({}))
     own.succeed("explore", str(run), "--figures", "curves", "attributions")
     own.refuse("explore", str(run), "--figures", "attention")
+    own_module.unlink()
+    done = own.run_alone("predict", str(run), "--text", "It works.")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "cannot be imported: No module named" in done.stderr
+    assert done.stderr.endswith("start in its folder\n")
 
 
 @pytest.mark.parametrize(
@@ -106,16 +111,6 @@ def test_a_class_that_cannot_be_used_is_one_line(own: Scripts, tiny_training: li
     for change, message in expected.items():
         assert message in own.refuse("train", "task=sentiment", *tiny_training, *QUICK, change)
     assert not list(own.folder.glob("logs/*/runs/*")), "a mistake leaves no folder"
-
-
-def test_a_run_with_a_network_of_another_project_says_what_is_missing(own: Scripts, tiny_training: list[str]) -> None:
-    run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=true")
-    (own.folder / f"{own.folder.name}_own.py").unlink()
-    done = own.run_alone("predict", str(run), "--text", "It works.")
-    assert done.returncode == 2
-    assert "cannot be imported: No module named" in done.stderr
-    assert done.stderr.endswith("start in its folder\n")
-    assert done.stderr.count("\n") == 1
 
 
 def test_only_what_is_not_installed_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,10 +263,6 @@ def weight_of(run: Path) -> Tensor:
     return checkpoint["state_dict"]["network.embedding.weight"]
 
 
-def words_of(run: Path) -> list[str]:
-    return (run / "vocabulary.txt").read_text().splitlines()
-
-
 def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(scripts, training) -> None:
     """The record counts trained parameters, predicting needs no file, and a resumed run keeps its weights."""
     vectors = scripts.folder / "v.txt"
@@ -274,7 +270,7 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(s
     chosen = [*training, "vectors=file", f"vectors.path={vectors}", "vectors.trained=false", "vectors.std=null"]
     run = scripts.train(*chosen, "trainer.max_steps=4", "test=false")
     record = json.loads((run / "metrics.json").read_text())
-    words = words_of(run)
+    words = (run / "vocabulary.txt").read_text().splitlines()
     assert record["parameters"] == 6 * 5 + 5  # the head
     log = (run / "train.log").read_text()
     assert f"vectors=file, embedding: 2 of {len(words) - 2:,} words have a vector (" in log
