@@ -7,6 +7,7 @@ forked from one that has imported the libraries (processes.py). With `fresh=True
 
 import bz2
 import contextlib
+import csv
 import errno
 import fcntl
 import io
@@ -202,6 +203,12 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
 def sample_rows(name: str, count: int, split: str = "train") -> list[dict[str, Any]]:
     """Return the first rows of a split of a generated sample."""
     return [json.loads(line) for line in islice(sample_lines(f"{name}/{split}.jsonl"), count)]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by column."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:

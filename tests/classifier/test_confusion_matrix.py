@@ -1,4 +1,3 @@
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,17 +14,13 @@ from firstlight import figures
 from firstlight.classifier.metrics import ConfusionMatrix, print_counts
 from firstlight.data.options import Labels, SourceKind
 from firstlight.figures.style import SAMPLE_MARK
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+from tests_support import read_csv
 
 
 def counts_of(path: Path, names: list[str]) -> np.ndarray:
     """Return the counts of a CSV file: (classes, classes), a row for each true class."""
     counts = np.zeros((len(names), len(names)), dtype=int)
-    for row in rows_of(path):
+    for row in read_csv(path):
         counts[names.index(row["true"]), names.index(row["predicted"])] = int(row["count"])
     return counts
 
@@ -60,7 +55,7 @@ def test_the_counts_are_scikit_learns_on_the_same_predictions(bench, judged, tmp
         np.testing.assert_array_equal(counts, expected)
         assert counts.sum() == len(data.rows(split))
         for name in data.class_names:
-            of_class = [row for row in rows_of(tmp_path / "matrix" / f"{split}.csv") if row["true"] == name]
+            of_class = [row for row in read_csv(tmp_path / "matrix" / f"{split}.csv") if row["true"] == name]
             assert sum(float(row["share_of_true"]) for row in of_class) == pytest.approx(1)
 
 

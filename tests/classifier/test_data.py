@@ -103,17 +103,6 @@ def test_any_labels_of_any_columns_of_any_format_are_classes(tmp_path, ending):
 # --- rows ---
 
 
-def test_fewer_training_rows_are_always_the_same_ones_and_mixed(folder):
-    data = open_reviews(folder, max_train_rows=19)
-    rows = data.rows("train").tolist()
-    assert len(rows) == 19
-    assert rows == sorted(rows)
-    assert rows == open_reviews(folder, max_train_rows=19, seed=2).rows("train").tolist()
-    assert rows != list(range(19))
-    assert rows != open_reviews(folder, max_train_rows=19, split_seed=2).rows("train").tolist()
-    assert len(data.rows("validation")) == 20
-
-
 def test_the_texts_are_those_of_the_first_rows_that_are_used(folder):
     data = open_reviews(folder)
     for split in ("train", "validation", "test"):

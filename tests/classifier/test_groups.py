@@ -158,15 +158,18 @@ def test_groups_without_weights_and_prior_leave_the_loss_equal_to_the_last_bit(t
     assert torch.equal(module.training_step(batch)["loss"], plain.training_step(batch)["loss"])
 
 
-def test_wrong_weights_and_a_prior_without_groups_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"^data.group_weights: store is not a group of the training rows; .* are a, b$"
-    ):
-        Classification.for_data(
-            mixture(tmp_path, group_column="shop", group_weights={"store": 2.0}), dim=8, num_heads=2
-        )
-    with pytest.raises(UserError, match=r"group_prior=.* requires data.group_column; set it"):
-        Classification.for_data(mixture(tmp_path), dim=8, num_heads=2, group_prior=True)
+@pytest.mark.parametrize(
+    ("options", "prior", "message"),
+    [
+        ({"group_weights": {"store": 2.0}}, False, r"^data.group_weights: store is not a group of .* are a, b$"),
+        ({"finish_on": "c"}, False, r"^data.finish_on: c is not a group of the training rows; the groups are a, b"),
+        ({"group_column": None}, True, "group_prior=.* requires data.group_column; set it"),
+    ],
+)
+def test_what_needs_other_groups_is_refused_before_the_training(tmp_path, options, prior, message) -> None:
+    data = mixture(tmp_path, **{"group_column": "shop"} | options)
+    with pytest.raises(UserError, match=message):
+        Classification.for_data(data, dim=8, num_heads=2, group_prior=prior)
 
 
 def test_the_last_steps_draw_rows_of_one_group(tmp_path: Path) -> None:
@@ -184,12 +187,6 @@ def test_the_last_steps_draw_rows_of_one_group(tmp_path: Path) -> None:
     steps = len(seen)  # 20 of two epochs
     assert [groups == {"market"} for groups in seen] == [False] * (steps - 6) + [True] * 6
     assert steps == 20
-
-
-def test_a_finish_on_an_unknown_group_is_refused_before_the_training(tmp_path: Path) -> None:
-    data = mixture(tmp_path, group_column="shop", finish_on="c")
-    with pytest.raises(UserError, match=r"^data.finish_on: c is not a group of the training rows; the groups are a, b"):
-        Classification.for_data(data, dim=8, num_heads=2)
 
 
 def test_weights_and_the_prior_are_set_on_the_command_line(tmp_path: Path) -> None:

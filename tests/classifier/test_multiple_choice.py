@@ -1,6 +1,5 @@
 """Multiple choice: training on a file with a column for each answer, and everything that reads such a run."""
 
-import csv
 import random
 import re
 from pathlib import Path
@@ -20,7 +19,7 @@ from firstlight.kind.subject import Subject
 from firstlight.lab.explore.data import lengths, vocabulary
 from firstlight.lab.playground.page import exported_page
 from firstlight.lit import Classification
-from tests_support import Scripts, write_lines
+from tests_support import Scripts, read_csv, write_lines
 
 DATA = ["data.text_column=[who,where]", "data.choice_columns=[first,second,third]", "data.label_column=right"]
 ANSWERS = ("first", "second", "third")
@@ -78,8 +77,7 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     new = rows(7, seed=2)
     write_rows(scripts.folder / "new.csv", [dict(reversed(row.items())) for row in new])
     scripts.succeed("predict", str(run), "--input", "new.csv", "--output", "out.csv")
-    with (scripts.folder / "out.csv").open(newline="") as file:
-        labels = [line["label"] for line in csv.DictReader(file)]
+    labels = [line["label"] for line in read_csv(scripts.folder / "out.csv")]
     columns = ("who", "where", "first", "second", "third")
     texts = [tuple(str(row[name]) for name in columns) for row in new]
     assert labels == [each.label for each in firstlight.load(run).predict_many(texts)]
@@ -93,8 +91,7 @@ def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[S
     asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.text-column", "q,r"]
     scripts.succeed(*asked, "--data.choice-columns", "a,b,c", "--data.lowest-label", "1")
     (table,) = (run / "evaluate").glob("other-*/predictions.csv")
-    with table.open(newline="") as file:
-        found = list(csv.DictReader(file))
+    found = read_csv(table)
     for line, row in zip(found, others, strict=True):
         assert [line[name] for name in names.values()] == [row[name] for name in names.values()]
     assert [line["label"] for line in found] == [ANSWERS[i % 3] for i in range(11)]
@@ -176,20 +173,11 @@ def test_metadata_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]
     assert [check(value) for value in (None, ["a", "b"], ["a"], "ab", [1, 2])] == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"second": " "}, "broken.jsonl:2: the answer in column second is empty; fill it in, or remove the row"),
-        ({"right": 3}, "broken.jsonl:2: label 3 is outside 0 to 2; "),
-    ],
-)
-def test_a_row_that_cannot_be_read_is_one_line(change: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_an_empty_answer_is_one_line(tmp_path: Path) -> None:
     first, second, *others = rows(20, seed=4)
-    write_lines(tmp_path / "broken.jsonl", [first, second | change, *others])
-    data = review_data(tmp_path / "broken.jsonl")
-    with pytest.raises(UserError) as error:
-        data.prepare_data()
-    assert message in str(error.value)
+    write_lines(tmp_path / "broken.jsonl", [first, second | {"second": " "}, *others])
+    with pytest.raises(UserError, match=r"broken.jsonl:2: the answer in column second is empty; fill it in, or remove"):
+        review_data(tmp_path / "broken.jsonl").prepare_data()
 
 
 def test_the_correct_answer_must_not_always_be_in_the_same_column(tmp_path: Path) -> None:

@@ -203,9 +203,3 @@ def test_narrow_vectors_of_few_words_save_weights_and_rare_words_are_one() -> No
     logits = network(torch.tensor([[2, 6, 3], [2, 7, 3], [2, 12, 3], [2, UNKNOWN_ID, 3]]))
     assert_close(logits[1:], logits[3].expand(3, -1))
     assert (logits[0] - logits[3]).abs().max() > 1e-3
-
-
-def test_a_baseline_reads_no_target_encoding() -> None:
-    message = r"data.target_encoding=true does not apply to model.architecture=logistic; set data.target_encoding=false"
-    with pytest.raises(ValueError, match=message):
-        ClassifierConfig(architecture="logistic").check_target_encoding()

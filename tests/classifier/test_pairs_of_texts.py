@@ -12,7 +12,7 @@ from firstlight.classifier.panel import ClassifierPanel
 from firstlight.errors import UserError
 from firstlight.files.rows import write_rows
 from firstlight.kind.panel import Inputs
-from tests_support import Scripts, write_lines
+from tests_support import Scripts, read_csv, write_lines
 
 DATA = ["task=reviews", "data.path=snli_1.0_train.jsonl", "context_length=13", "trainer.max_epochs=1"]
 DATA += ["data.text_column=[sentence1,sentence2]", "data.label_column=gold_label"]
@@ -80,8 +80,7 @@ def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts,
     columns = [{"sentence2": row["sentence2"], "id": row["pairID"], "sentence1": row["sentence1"]} for row in rows]
     write_rows(scripts.folder / "new.csv", [row | {"other": row["sentence2"]} for row in columns])
     scripts.succeed("predict", str(run), "--input", "new.csv", "--output", "out.csv")
-    with (scripts.folder / "out.csv").open(newline="") as file:
-        labels = [line["label"] for line in csv.DictReader(file)]
+    labels = [line["label"] for line in read_csv(scripts.folder / "out.csv")]
     loaded = firstlight.load(run)
     assert labels == [each.label for each in loaded.predict_many((row["sentence1"], row["sentence2"]) for row in rows)]
     same = scripts.run("predict", str(run), "--input", "new.csv", "--text-column", "sentence1,other")

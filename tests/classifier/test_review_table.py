@@ -11,6 +11,7 @@ from firstlight.callbacks import publish
 from firstlight.classifier import metrics
 from firstlight.classifier.metrics import ReviewTable
 from firstlight.data.options import Labels
+from tests_support import read_csv
 
 
 @pytest.fixture
@@ -86,8 +87,8 @@ def test_a_validation_writes_the_most_confident_texts_of_each_cell_and_shows_no_
     for run in (trainer.test, trainer.validate, trainer.test):
         run(bench.module(data), datamodule=data, verbose=False)
     assert [len(table) for _, table in published] == [7, 7]
-    with Path(folder, "validation.csv").open(encoding="utf-8", newline="") as file:
-        cells = [list(rows) for _, rows in groupby(csv.DictReader(file), lambda row: (row["true"], row["prediction"]))]
+    written = read_csv(Path(folder, "validation.csv"))
+    cells = [list(rows) for _, rows in groupby(written, lambda row: (row["true"], row["prediction"]))]
     assert {row["text"] for rows in cells for row in rows} <= set(data.texts("validation", 10**6))
     shares = [[float(row[f"p({row['prediction']})"]) for row in rows] for rows in cells]
     assert max(map(len, shares)) == 3

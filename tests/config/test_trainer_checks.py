@@ -39,7 +39,6 @@ TRAINER, EARLY = {"_target_": "lightning.pytorch.Trainer"}, {"_target_": "lightn
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("optimizer", ADAMW | {"lr": "fast"}, "optimizer.lr=fast must be a number"),
         ("optimizer", ADAMW | {"weight_decay": True}, "optimizer.weight_decay=true must be a number"),
         ("optimizer", ADAMW | {"betas": [0.9, "x"]}, "optimizer.betas=[0.9,x] must be a list of numbers"),
         ("callbacks", {"early": EARLY | {"patience": "x"}}, "callbacks.early.patience=x must be a number"),

@@ -7,7 +7,7 @@ import pytest
 
 from firstlight.data import encoding
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import Labels, ReviewOptions, Truncation
+from firstlight.data.options import Labels, ReviewOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
@@ -133,39 +133,6 @@ def test_what_is_in_the_cache_is_not_read_again_and_the_ids_stay_on_disk(write, 
     assert np.array_equal(encode(source, options).ids.ids, first.ids.ids)
     assert again.tokenizer.words == first.tokenizer.words
     assert again.label_names == first.label_names
-
-
-def test_whatever_changes_the_encoding_is_encoded_anew(write, folder, monkeypatch):
-    write(train=[{"title": row["text"], "stars": row["label"], **row} for row in rows(23, labels=4)])
-    encode_folder(folder)
-    changes = [
-        {"text_column": "title"},
-        {"label_column": "stars"},
-        {"labels": Labels.classes},
-        {"lowest_label": -1},
-        {"validation_fraction": 0.2},
-        {"split_seed": 1},
-        {"tokenizer": TokenizerOptions(min_document_frequency=2)},
-        {"tokenizer_given": train_word_tokenizer(["shared word"])},
-        {"label_names": ["1 star", "2 stars", "3 stars", "4 stars"]},
-    ]
-    for number, change in enumerate(changes, start=2):
-        encode_folder(folder, **change)
-        assert len(cached(folder)) == number, change
-    monkeypatch.setattr(encoding, "VERSION", 1009)
-    encode_folder(folder)
-    write(train=rows(23, "ward"))
-    assert "ward1" in encode_folder(folder).tokenizer.words
-    assert len(cached(folder)) == len(changes) + 3
-
-
-def test_what_does_not_change_the_encoding_shares_it(write, folder):
-    write(train=rows(23))
-    encode_folder(folder, labels=Labels.stars)
-    encode_folder(
-        folder, labels=Labels.binary, context_length=7, truncation=Truncation.tail, batch_size=7, bucket_by_length=True
-    )
-    assert len(cached(folder)) == 1
 
 
 # --- errors ---

@@ -105,15 +105,25 @@ def test_data_that_deduplication_empties_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, PairData])
-def test_the_vocabulary_is_that_of_the_rows_that_are_kept(kind: Any, tmp_path: Path) -> None:
+def test_fewer_training_rows_are_drawn_once_and_the_vocabulary_is_theirs(kind: Any, tmp_path: Path) -> None:
     words = [f"word{chr(97 + n // 10)}{chr(97 + n % 10)}" for n in range(90)]  # words for every tokenizer
-    rows = [{"text": f"{word} of", "en": "of", "de": word, "label": n % 5} for n, word in enumerate(words)]
+    rows = [{"text": f"{word} of", "en": "of", "de": word, "label": n % 2 * 4} for n, word in enumerate(words)]
     for split in SPLITS:
         write_rows(tmp_path / f"{split}.jsonl", rows)
     options = {"tokenizer": {"kind": "word", "min_document_frequency": 1}, "context_length": 16, "max_train_rows": 7}
-    data = kind(path=str(tmp_path), cache_dir=str(tmp_path / "cache"), **options)
-    data.ensure_setup()
+
+    def opened(**others: int) -> Any:
+        data = kind(path=str(tmp_path), cache_dir=str(tmp_path / "cache"), **options | others)
+        data.ensure_setup()
+        return data
+
+    data = opened()
     kept = data._documents["train"] if kind is ReviewTextData else data.rows("train")
     assert len(kept) == 7
+    if kind is not ReviewTextData:  # a generator keeps the first texts
+        assert kept.tolist() == sorted(kept) == opened(seed=2).rows("train").tolist()
+        assert kept.tolist() != opened(split_seed=2).rows("train").tolist()
+        assert kept[0] < 30 < 60 < kept[-1]
+        assert [len(data.rows(split)) for split in ("validation", "test")] == [90, 90]
     known = {word.strip("▁Ġ ") for word in data.tokenizer.words}
     assert {word for word in known if word.startswith("word")} == {words[row] for row in kept}

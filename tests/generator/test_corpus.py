@@ -12,12 +12,11 @@ from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
-from firstlight.generator import corpus, plays
+from firstlight.generator import corpus
 from firstlight.generator.corpus import Corpus, encode_text, find_text
 from firstlight.generator.options import CharacterOptions, Preparation, Split
 from firstlight.text.options import TokenizerKind, TokenizerOptions
-from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from firstlight.text.text_tokenizers import decode
 from split_folders import cached
 from tests_support import write_packed
 
@@ -161,13 +160,6 @@ def test_a_separator_in_a_line_is_refused_with_its_line(file):
 # --- plays ---
 
 
-def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
-    monkeypatch.setattr(plays, "extract_plays", lambda text: text[100:-100])
-    encoded = encode_file(file, preparation=Preparation.plays)
-    assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT[100:-100]
-    assert encoded.statistics == text_statistics(TEXT[100:-100])
-
-
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
     write_packed(file.parent / "samples" / "plays.txt.bz2", TEXT)
     monkeypatch.setattr(sources, "SAMPLES", file.parent / "samples")
@@ -203,34 +195,6 @@ def test_ids_are_of_one_byte_where_the_vocabulary_allows(file, num_characters, d
 
 
 # --- the cache ---
-
-
-def test_whatever_changes_the_encoding_is_encoded_anew(file, monkeypatch):
-    encode_file(file, "\n".join(NAMES))
-    changes = [
-        {"preparation": Preparation.lines},
-        {"separator": "|"},
-        {"split": Split.passages},
-        {"tokenizer": BYTE_PAIRS},
-        *(
-            {"tokenizer": TokenizerOptions(TokenizerKind.char, max_size=None, unknown_symbol=each)}
-            for each in ("?", None)
-        ),
-        {"given": CharacterTokenizer.train(NAMES, "\ufffd")},
-        {"text": TEXT},
-    ]
-    for number, change in enumerate(changes, start=2):
-        encode_file(file, **change)
-        assert len(cached(file)) == number, change
-    monkeypatch.setattr(corpus, "VERSION", 1009)
-    encode_file(file)
-    assert len(cached(file)) == len(changes) + 2
-
-
-def test_what_does_not_change_the_encoding_shares_it(file):
-    encode_file(file)
-    encode_file(file, context_length=7, batch_size=7, evaluation_batch_size=7, seed=7, source=SourceKind.local)
-    assert len(cached(file)) == 1
 
 
 @pytest.mark.parametrize(

@@ -233,15 +233,6 @@ def test_reviews_are_joined_by_padding_and_written_one_below_the_other(tmp_path)
 # --- descriptions and statistics ---
 
 
-@EVERY_KIND
-def test_the_data_is_described(tmp_path, open_data):
-    data = open_data(tmp_path)
-    description = json.loads(json.dumps(data.describe()))
-    assert (description["source"], description["path"]) == ("local", data.options.path)
-    assert description["vocab_size"] == data.tokenizer.vocab_size
-    assert description["tokens"] == {split: len(ids_of(data, split)) for split in ("train", "validation", "test")}
-
-
 def test_a_split_that_is_empty_is_none(tmp_path):
     data = open_text(tmp_path)
     assert [data.has_split(split) for split in ("train", "validation", "test")] == [True, True, False]
@@ -249,20 +240,6 @@ def test_a_split_that_is_empty_is_none(tmp_path):
     names = open_names(tmp_path, test_fraction=0.0)
     assert not names.has_split("test")
     assert len(names.stream("test")) == 0
-
-
-# --- a trained network reads another text ---
-
-
-@pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
-def test_another_text_is_read_in_the_vocabulary_of_the_training(tmp_path, tokenizer):
-    trained = open_text(tmp_path, tokenizer=tokenizer)
-    other = closed_text(tmp_path, "abc xyz" * 13, tokenizer=tokenizer)
-    other.reader = trained.tokenizer
-    other.setup("test")
-    assert other.tokenizer.words == trained.tokenizer.words
-    expected = "abc xyz" if tokenizer is BYTE_PAIRS else "abc x\ufffd\ufffd"
-    assert text_of(other, all_ids(other)) == expected * 13
 
 
 # --- errors ---

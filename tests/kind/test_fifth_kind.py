@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests_support import Scripts
+from tests_support import Scripts, read_csv
 
 PACKAGE = Path(__file__).with_name("tagging")
 WORDS = {"article": ("the", "a"), "adjective": ("old", "red"), "noun": ("dog", "cat", "car"), "verb": ("sees", "likes")}
@@ -63,8 +63,7 @@ def test_it_predicts_texts_and_files(project: Scripts, run: Path) -> None:
     words = ["the", "old", "dog", "sees", "i've", "singer-turned", "''"]
     assert [pair.partition("/")[0] for pair in done.stdout.split()] == words
     assert project.run_alone("predict", str(run), "--input", "tags.csv", "--output", "out.csv").returncode == 0
-    with (project.folder / "out.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(project.folder / "out.csv")
     tags = [zip(row["tags"].split(), row["given_tags"].split(), strict=True) for row in rows]
     hits = [tag == given for of_row in tags for tag, given in of_row]
     assert sum(hits) > len(hits) / 2

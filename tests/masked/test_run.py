@@ -1,6 +1,5 @@
 """Tests of a run that fills in masked words: its training, and all commands that read it."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from firstlight.kind.panel import Inputs
 from firstlight.lab.playground.page import page, panel_of
 from firstlight.masked.run import MaskedRun
 from firstlight.runs.predictions import read_predictions
-from tests_support import Scripts
+from tests_support import Scripts, read_csv
 
 TEXT = "It [MASK] after a week"
 
@@ -53,7 +52,7 @@ def test_predict_prints_the_words_that_were_considered_and_a_file_keeps_its_colu
     assert considered.startswith(f"  [MASK]: {first.split()[1]} 0.")
     (scripts.folder / "texts.csv").write_text(f"id,text\n1,{TEXT}\n2,I [MASK] it.\n")
     assert scripts.run("predict", str(run), "--input", "texts.csv", "--output", "out.csv").returncode == 0
-    rows = list(csv.DictReader((scripts.folder / "out.csv").read_text().splitlines()))
+    rows = read_csv(scripts.folder / "out.csv")
     assert [*rows[0]] == ["id", "text", "filled", "fillings"]
     assert [row["id"] for row in rows] == ["1", "2"]
 

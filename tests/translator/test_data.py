@@ -212,20 +212,6 @@ def test_a_training_after_an_evaluation_cuts_nothing(tmp_path):
         with_trainer(data).train_dataloader()
 
 
-# --- fewer pairs ---
-
-
-def test_as_many_training_pairs_are_used_as_asked_and_those_from_everywhere(tmp_path):
-    data = open_data(tmp_path, max_train_rows=20)
-    rows = data.rows("train").tolist()
-    assert len(rows) == 20
-    assert rows == sorted(set(rows))
-    assert rows[0] < 20 < 81 < rows[-1]
-    assert [len(data.rows(split)) for split in ("validation", "test")] == [23, 13]
-    found = {row for batch in with_trainer(data).train_dataloader() for row in batch.rows.tolist()}
-    assert found == set(rows)
-
-
 # --- missing data ---
 
 

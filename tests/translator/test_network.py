@@ -147,9 +147,3 @@ def test_positions_act_on_each_text_and_not_between_the_two(positions: Positions
     assert not any("cross_attention" in name for name in acting)
     memory, token_ids = network.encode(random_sources(2, 11)), random_texts(2, 7)
     assert_same(network.decode(token_ids, memory.flip(1)), network.decode(token_ids, memory))
-
-
-def test_shared_embeddings_require_a_shared_vocabulary() -> None:
-    message = r"^model.share_embeddings=true .* 23 and 29 entries; set data.shared_vocabulary=true$"
-    with pytest.raises(ValueError, match=message):
-        make_network(share_embeddings=True)

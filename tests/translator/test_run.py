@@ -1,6 +1,5 @@
 """Tests of translators: training, all commands, and loaded runs in Python."""
 
-import csv
 import json
 import shutil
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from docstring_examples import run_examples, without_an_example
 from firstlight.files.rows import write_rows
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.translator.run import TranslatorRun
-from tests_support import Scripts
+from tests_support import Scripts, read_csv
 
 Sentences = list[tuple[str, str]]
 
@@ -50,11 +49,6 @@ def write_pairs(folder: Path) -> Path:
     for split, pairs in SPLITS.items():
         write_rows(folder / f"{split}.jsonl", [{"en": source, "de": target} for source, target in pairs])
     return folder
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 QUICK = [
@@ -207,7 +201,7 @@ def test_a_file_is_translated_row_by_row_and_keeps_its_columns(translator: Train
     rows = [{"id": f"{i}", "text": text, "translation": f"old {i}"} for i, text in enumerate(texts)]
     write_rows(scripts.folder / "in.csv", rows)
     scripts.succeed("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
-    found = rows_of(scripts.folder / "out.csv")
+    found = read_csv(scripts.folder / "out.csv")
     assert [*found[0]] == ["id", "text", "given_translation", "translation"]
     expected = list(translator.load().translate_many(texts))
     assert expected[7] == ""
@@ -226,7 +220,7 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
     ]:
         command = ["--input", "in.jsonl", "--text-column", "body", "--output", "out.csv", *arguments]
         scripts.succeed("predict", str(translator.run), *command)
-        seen.append([row["translation"] for row in rows_of(scripts.folder / "out.csv")])
+        seen.append([row["translation"] for row in read_csv(scripts.folder / "out.csv")])
         assert seen[-1] == list(loaded.translate_many(VALIDATION, **options))
     assert len({tuple(translations) for translations in seen}) == 3
 
@@ -239,7 +233,7 @@ def test_a_pair_beyond_the_context_does_not_end_an_evaluation(translator, script
     [folder] = (translator.run / "evaluate").glob("long-*-test-beam1")
     record = json.loads((folder / "metrics.json").read_text())
     assert (record["rows"], record["cut"]) == (3, 2)
-    assert [row["reference"] for row in rows_of(folder / "translations.csv")] == [pair["de"] for pair in pairs]
+    assert [row["reference"] for row in read_csv(folder / "translations.csv")] == [pair["de"] for pair in pairs]
 
 
 # --- the other scripts ---
@@ -256,7 +250,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(any_translator: Trained, s
     own = {name: value for name, value in expected.items() if name.startswith("val/")}
     assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-5)
     assert (record["split"], record["rows"], record["checkpoint"]) == ("validation", len(VALIDATION), "best")
-    rows = rows_of(folder / "translations.csv")
+    rows = read_csv(folder / "translations.csv")
     assert [(row["source"], row["reference"]) for row in rows] == SPLITS["validation"]
     loaded = any_translator.load()
     assert [row["translation"] for row in rows] == list(loaded.translate_many(VALIDATION, beam_size=1))
@@ -276,7 +270,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         scripts.succeed("evaluate", str(translator.run), "--data.path", name, "--beam-size", "2", *arguments)
         [folder] = (translator.run / "evaluate").glob(f"{Path(name).stem}-*-test-beam2")
         records.append(json.loads((folder / "metrics.json").read_text()))
-        rows = rows_of(folder / "translations.csv")
+        rows = read_csv(folder / "translations.csv")
         assert [(row["source"], row["reference"]) for row in rows] == pairs
         assert "translation_beam2" in rows[0]
     assert records[0]["metrics"] == records[1]["metrics"]
@@ -309,5 +303,5 @@ def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tm
     pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
     path = tmp_path / "pairs.csv"
     write_rows(path, pairs)
-    scripts.succeed("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "curves")
-    assert {"pair_lengths.png", "curves.png"} <= {file.name for file in (run / "figures").iterdir()}
+    scripts.succeed("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths")
+    assert (run / "figures" / "pair_lengths.png").is_file()

@@ -8,7 +8,6 @@ from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
-from firstlight.translator import corpus
 from firstlight.translator.corpus import EncodedPairs, PairTokenizers, encode_pairs, find_pairs
 from firstlight.translator.options import PairOptions
 from split_folders import Rows, cached
@@ -129,32 +128,3 @@ def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, s
     assert (encoded.tokenizers.source is encoded.tokenizers.target) is shared
     expected = ("the [UNK] [UNK]", "[UNK] [UNK] [UNK] [UNK]" if shared else "[UNK] [UNK] das Wort")
     assert pairs_of(encoded, "test") == [expected] * 3
-
-
-# --- the cache ---
-
-
-TOKENIZER = SentenceTokenizer.train(["the Wort"], EVERY_WORD)
-OTHER = SentenceTokenizer.train(["das word"], EVERY_WORD)
-
-
-def test_whatever_changes_the_encoding_is_encoded_anew_and_nothing_else(write, folder, monkeypatch):
-    """The seed, the shares of the splits and the tokenizer are part of every key, see tests/data/test_encoding.py."""
-    write(train=[{"fr": "le mot", **row} for row in rows(23)])
-    encode_folder(folder)
-    encode_folder(folder, context_length=7, batch_tokens=7, evaluation_batch_size=7, seed=7, skip_too_long=True)
-    assert len(cached(folder)) == 1
-    changes = [
-        {"source_column": "fr"},
-        {"target_column": "fr"},
-        {"source_column": "de", "target_column": "en"},
-        {"tokenizer": PIECES},
-        {"shared_vocabulary": False},
-        *({"given": PairTokenizers(source, target)} for source in (TOKENIZER, OTHER) for target in (TOKENIZER, OTHER)),
-    ]
-    for number, change in enumerate(changes, start=2):
-        encode_folder(folder, **change)
-        assert len(cached(folder)) == number, change
-    monkeypatch.setattr(corpus, "VERSION", 1009)
-    encode_folder(folder)
-    assert len(cached(folder)) == len(changes) + 2
