@@ -6,17 +6,16 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
 
 from firstlight.data.sources import PROBE_SECONDS
 from firstlight.files.rows import read_rows
+from local_server import LocalServer
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -24,49 +23,18 @@ SRC = Path(__file__).parents[2] / "src"
 # --- the server ---
 
 
-class Answer(BaseHTTPRequestHandler):
-    """Handler of one request. The server stores what is published and what is broken."""
-
-    protocol_version = "HTTP/1.1"
-    server: "HubServer"
-
-    def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        path = unquote(urlsplit(self.path).path)
-        self.server.requests.append(f"{self.command} {path}")
-        self.server.answers.wait()
-        status, headers, content = self.server.answer(path, body)
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    do_GET = do_HEAD = do_POST = answer
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
-class HubServer(ThreadingHTTPServer):
+class HubServer(LocalServer):
     """A Hub whose data sets are dictionaries of files.
 
     newest: the revision of each data set; files: the files of each revision; broken: other answers, by a pattern of the
-    path of the request; answers: an event that must be set before the server answers.
+    path of the request.
     """
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
+        super().__init__()
         self.newest: dict[str, str] = {}
         self.files: dict[tuple[str, str], dict[str, bytes]] = {}
         self.broken: dict[str, tuple[int, dict[str, str]]] = {}
-        self.requests: list[str] = []
-        self.answers = threading.Event()
-        self.answers.set()
 
     def publish(self, dataset_id: str, files: dict[str, bytes]) -> str:
         revision = hashlib.sha1(repr(files).encode(), usedforsecurity=False).hexdigest()
@@ -197,13 +165,8 @@ def ask(process: subprocess.Popen[str], question: dict[str, Any]) -> dict[str, A
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HubServer]:
-    with HubServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with HubServer().running() as server:
         yield server
-        server.answers.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -323,28 +286,6 @@ def test_a_hub_that_never_answers_is_given_up_after_a_few_seconds(hub, find):
 # --- errors ---
 
 
-@pytest.mark.parametrize(("dataset_id", "source"), [("own/unknown", "hub"), ("own/--", "auto")])
-def test_an_unknown_id_is_refused(hub, find, dataset_id, source):
-    found = find(hub=dataset_id, source=source)
-    assert found["error"] == "UserError"
-    assert found["message"] == f"{dataset_id} is not a data set of the Hub; check path or hub"
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "message"),
-    [
-        (403, {"X-Error-Code": "GatedRepo"}, "own/closed is gated on the Hub; accept its terms"),
-        (401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "the Hub refuses your token; run"),
-    ],
-)
-def test_a_closed_data_set_is_refused_with_a_remedy_and_is_no_missing_network(hub, find, status, headers, message):
-    hub.publish("own/closed", REVIEWS)
-    hub.broken["/api/"] = (status, headers)
-    found = find(hub="own/closed", source="auto")
-    assert found["error"] == "UserError"
-    assert found["message"].startswith(message)
-
-
 def metadata(*configurations: str) -> bytes:
     """Return a README.md with the file of each configuration and split."""
     return "\n".join(["---", "configs:", *configurations, "---", ""]).encode()
@@ -358,21 +299,44 @@ OF_ONE_SPLIT = {"README.md": metadata(ONE_SPLIT), "one.jsonl": lines(5, "good")}
 OF_CONFIGS = {"README.md": metadata(GERMAN, ENGLISH), "de.jsonl": lines(5, "gut"), "en.jsonl": lines(5, "good")}
 
 
+CLOSED: dict[str, tuple[int, dict[str, str]]] = {  # how the Hub answers for data that not everybody may read
+    "gated": (403, {"X-Error-Code": "GatedRepo"}),
+    "private": (401, {"X-Error-Message": "Invalid credentials in Authorization header"}),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "files", "message"),
+    ("name", "files", "error", "message"),
     [
-        ("splits", OF_ONE_SPLIT, "has no split .*; its splits are one"),
-        ("configs", OF_CONFIGS, r"could not be downloaded .* \['de', 'en'\].*; download the files and set"),
-        ("script", {"script.py": b"import datasets"}, "could not be downloaded .* scripts .*; download the files"),
-        ("empty", {"README.md": b"Nothing yet."}, "could not be downloaded from the Hub: .* data files"),
-        ("broken", {"train.jsonl": b"{broken\n"}, "could not be downloaded from the Hub: .*JSON"),
+        ("unknown", None, "UserError", "own/unknown is not a data set of the Hub; check path or hub$"),
+        ("--", None, "UserError", "own/-- is not a data set of the Hub; check path or hub$"),
+        ("gated", REVIEWS, "UserError", "own/gated is gated on the Hub; accept its terms"),
+        ("private", REVIEWS, "UserError", "the Hub refuses your token; run"),
+        ("splits", OF_ONE_SPLIT, "UserError", "own/splits has no split .*; its splits are one"),
+        (
+            "configs",
+            OF_CONFIGS,
+            "UserError",
+            r"own/configs could not be .* \['de', 'en'\].*; download the files",
+        ),
+        ("script", {"script.py": b"import datasets"}, "UserError", "own/script could not .* scripts .*; download the"),
+        ("empty", {"README.md": b"Nothing yet."}, "RunError", "own/empty could not be downloaded .*: .* data files"),
+        (
+            "broken",
+            {"train.jsonl": b"{broken\n"},
+            "RunError",
+            "own/broken could not be downloaded .*: .*JSON",
+        ),
     ],
 )
-def test_a_repository_that_is_no_data_set_is_refused_and_leaves_nothing(hub, find, tmp_path, name, files, message):
-    hub.publish(f"own/{name}", files)
-    found = find(hub=f"own/{name}")
-    assert found["error"] == ("RunError" if name in ("empty", "broken") else "UserError")
-    assert re.match(f"own/{name} {message}", found["message"], re.DOTALL)
+def test_what_is_no_open_data_set_is_refused_and_leaves_nothing(hub, find, tmp_path, name, files, error, message):
+    if files is not None:
+        hub.publish(f"own/{name}", files)
+    if name in CLOSED:
+        hub.broken["/api/"] = CLOSED[name]
+    found = find(hub=f"own/{name}", source="auto")  # these answers are no missing network
+    assert found["error"] == error
+    assert re.match(message, found["message"], re.DOTALL)
     assert mirrored(tmp_path, f"own/{name}") == []
 
 

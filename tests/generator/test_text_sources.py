@@ -1,7 +1,5 @@
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.generator import corpus
 from firstlight.generator.corpus import find_text
 from firstlight.generator.options import CharacterOptions
+from local_server import LocalServer
 
 pytestmark = pytest.mark.usefixtures("working_folder")
 
@@ -27,47 +26,25 @@ def make(path: str, content: str | bytes = TEXT) -> Path:
     return file
 
 
-class Web(ThreadingHTTPServer):
-    """Handler that sends the configured answer and records the requests."""
+class Web(LocalServer):
+    """A server of one file. content: None for no such file; promised: the length that it says, if it is another one."""
 
     content: bytes | None = TEXT.encode()
-    patience: threading.Event
+    promised: int | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/plays.txt"
 
-
-class Answer(BaseHTTPRequestHandler):
-    server: Web
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers["User-Agent"]))
-        self.server.patience.wait()
-        self.send_response(200 if self.server.content is not None else 404)
-        if self.server.promised is not None:
-            self.send_header("Content-Length", str(self.server.promised))
-        self.end_headers()
-        self.wfile.write(self.server.content or b"")
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+    def answer(self, *_: str) -> tuple[int, dict[str, str], bytes]:
+        headers = {} if self.promised is None else {"Content-Length": str(self.promised)}
+        return 404 if self.content is None else 200, headers, self.content or b""
 
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """A local server of one file."""
-    with Web(("127.0.0.1", 0), Answer) as server:
-        server.asked = []
-        server.promised = None
-        server.patience = threading.Event()
-        server.patience.set()
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with Web().running() as server:
         yield server
-        server.patience.set()
-        server.shutdown()
-        thread.join()
 
 
 def find(**options) -> Source:
@@ -95,7 +72,7 @@ def test_a_file_is_downloaded_once(web):
     first = find(url=web.url)
     again = find(url=web.url)
     assert (first.kind, first.where) == (SourceKind.hub, web.url)
-    assert web.asked == [("/plays.txt", "firstlight")]
+    assert (web.requests, web.agent) == (["GET /plays.txt"], "firstlight")
     assert text_of(again) == text_of(first) == TEXT
     assert again.fingerprint == first.fingerprint
     web.content = b"Three.\n"
@@ -114,7 +91,7 @@ def test_what_is_published_nowhere_is_an_error_and_no_sample(web):
 
 def test_a_web_that_keeps_silent_does_not_answer(web, monkeypatch):
     monkeypatch.setattr(corpus, "PATIENCE", 0.1)
-    web.patience.clear()
+    web.answers.clear()
     assert find(url=web.url).kind is SourceKind.sample
 
 
