@@ -1,4 +1,4 @@
-"""Whatever changes how data is encoded is encoded anew, and nothing else, for each kind of data."""
+"""Whatever changes how data is encoded has its own folder of the cache, and nothing else, for each kind of data."""
 
 from pathlib import Path
 from typing import Any
