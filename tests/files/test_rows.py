@@ -167,8 +167,8 @@ BAD = TABLES["bad"] + [
     ["r.jsonl", "[" * 100_003, "r.jsonl:1: the line is not a JSON object"],
 ]
 PACKED = {
-    gzip.compress(b"text,label\na,1\nb\n"): "r.csv.gz:3: the row has 1 fields, but the header has 2",
-    gzip.compress(b"text,label\na,1\n" * 9)[:-9]: "r.csv.gz: the file cannot be unpacked",
+    gzip.compress(b"text,label\na,1\nb\n", mtime=0): "r.csv.gz:3: the row has 1 fields, but the header has 2",
+    gzip.compress(b"text,label\na,1\n" * 9, mtime=0)[:-9]: "r.csv.gz: the file cannot be unpacked",
 }
 BAD += [["r.csv.gz", content.decode("latin-1"), message] for content, message in PACKED.items()]
 
