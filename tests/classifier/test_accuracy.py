@@ -47,28 +47,30 @@ def test_every_validation_is_measured_by_itself(bench, judged) -> None:
     assert len(measured) == 4
 
 
+class Shares(Callback):
+    """Callback that stores the share of correct rows of each training batch."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        logits = outputs["logits"]
+        predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else (logits.squeeze(1) > 0).int()
+        self.seen.append((predicted == batch.targets).float().mean().item())
+
+
 def test_training_accuracy_of_one_logit_counts_the_sign(bench) -> None:
-    shares = []
-
-    class Each(Callback):
-        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-            shares.append(((outputs["logits"].squeeze(1) > 0).int() == batch.targets).float().mean().item())
-
-    bench.fit(Accuracy(), Each(), data=bench.data(labels=Labels.binary))
-    assert [value for _, value in bench.memory.curve("train/accuracy")] == pytest.approx(shares)
+    shares = Shares()
+    bench.fit(Accuracy(), shares, data=bench.data(labels=Labels.binary))
+    assert [value for _, value in bench.memory.curve("train/accuracy")] == pytest.approx(shares.seen)
 
 
 def test_with_accumulation_every_batch_counts(bench) -> None:
     """Two steps have three batches each. The last step of an epoch has fewer."""
-    shares = []
-
-    class Each(Callback):
-        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-            shares.append((outputs["logits"].argmax(dim=1) == batch.targets).float().mean().item())
-
-    bench.fit(Accuracy(), Each(), log_every_n_steps=2, limit_train_batches=11, accumulate_grad_batches=3)
+    shares = Shares()
+    bench.fit(Accuracy(), shares, log_every_n_steps=2, limit_train_batches=11, accumulate_grad_batches=3)
     logged = [value for _, value in bench.memory.curve("train/accuracy")]
-    assert logged == pytest.approx([sum(shares[:6]) / 6, sum(shares[6:]) / 5])
+    assert logged == pytest.approx([sum(shares.seen[:6]) / 6, sum(shares.seen[6:]) / 5])
 
 
 def test_what_was_counted_goes_into_the_checkpoint(bench) -> None:

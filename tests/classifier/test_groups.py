@@ -106,9 +106,9 @@ def written(folder: Path, rows: list[tuple[str, int, str]], **options: Any) -> R
 
 def trained_probability(data: ReviewData, text: str, **options: Any) -> float:
     """Return the probability of the class positive after training a logistic regression."""
-    module = Classification.for_data(data, architecture="logistic", lr=0.1, **options)
+    module = Classification.for_data(data, architecture="logistic", lr=0.3, **options)
     quiet: Any = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = L.Trainer(max_steps=300, accelerator="cpu", enable_model_summary=False, limit_val_batches=0, **quiet)
+    trainer = L.Trainer(max_steps=100, accelerator="cpu", enable_model_summary=False, limit_val_batches=0, **quiet)
     trainer.fit(module, datamodule=data)
     return float(module.eval()(torch.tensor([data.tokenizer.encode(text)])).sigmoid())
 

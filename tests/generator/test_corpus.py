@@ -9,7 +9,6 @@ import pytest
 
 from firstlight.data import sources
 from firstlight.data.options import SourceKind
-from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.generator import corpus
@@ -48,18 +47,13 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def source_and_options(file: Path, **options: Any) -> tuple[Source, CharacterOptions]:
-    defaults = {"path": str(file), "cache_dir": str(file.parent / "cache"), "tokenizer": CHARACTERS}
-    wanted = CharacterOptions(**(defaults | options))
-    return find_text(wanted), wanted
-
-
 def encode_file(file: Path, text: str | None = None, **options: Any) -> Corpus:
     """Return the encoded file of a test, with a cache next to the file."""
     if text is not None:
         file.write_text(text, encoding="utf-8", newline="")
-    given = options.pop("given", None)
-    return encode_text(*source_and_options(file, **options), given)
+    defaults = {"path": str(file), "cache_dir": str(file.parent / "cache"), "tokenizer": CHARACTERS}
+    wanted = CharacterOptions(**(defaults | options))
+    return encode_text(find_text(wanted), wanted)
 
 
 def encode_names(file: Path, text: str | None = None, **options: Any) -> Corpus:

@@ -1,4 +1,3 @@
-import json
 import random
 from itertools import chain
 from pathlib import Path
@@ -18,6 +17,7 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 from firstlight.text.tokenizers import PAD_ID
 from stand_ins import with_trainer
+from tests_support import write_lines
 
 CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
 BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=263)
@@ -29,13 +29,6 @@ NAMES = [
 
 
 def open_text(folder: Path, text: str = TEXT, **options: Any) -> CharacterData:
-    data = closed_text(folder, text, **options)
-    data.prepare_data()
-    data.setup()
-    return data
-
-
-def closed_text(folder: Path, text: str = TEXT, **options: Any) -> CharacterData:
     (folder / "text.txt").write_text(text, encoding="utf-8")
     defaults = {
         "path": str(folder / "text.txt"),
@@ -45,7 +38,9 @@ def closed_text(folder: Path, text: str = TEXT, **options: Any) -> CharacterData
         "batch_size": SIZE,
         "evaluation_batch_size": 5,
     }
-    return CharacterData(**(defaults | options))
+    data = CharacterData(**(defaults | options))
+    data.ensure_setup()
+    return data
 
 
 def open_names(folder: Path, names: list[str] = NAMES, **options: Any) -> CharacterData:
@@ -53,7 +48,7 @@ def open_names(folder: Path, names: list[str] = NAMES, **options: Any) -> Charac
     return open_text(folder, "\n".join(names), **(lines | options))
 
 
-def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> Any:
+def open_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> Any:
     (folder / "reviews").mkdir(exist_ok=True)
     rng = random.Random(5)
     for split, count in {"train": 101, "validation": 23, "test": 13}.items():
@@ -61,8 +56,8 @@ def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) ->
             " ".join(["The", *rng.choices(["tea", "is", "good", "bad", "!"], k=rng.randrange(7))]) for _ in range(count)
         ]
         texts[3] = ""
-        rows = (json.dumps({"text": text, "label": i % 5}) + "\n" for i, text in enumerate(texts))
-        (folder / "reviews" / f"{split}.jsonl").write_text("".join(rows))
+        rows = [{"text": text, "label": i % 5} for i, text in enumerate(texts)]
+        write_lines(folder / "reviews" / f"{split}.jsonl", rows)
     defaults = {
         "path": str(folder / "reviews"),
         "cache_dir": str(folder / "cache"),
@@ -70,13 +65,8 @@ def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) ->
         "context_length": CONTEXT,
         "batch_size": SIZE,
     }
-    return kind(**(defaults | options))
-
-
-def open_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> Any:
-    data = closed_reviews(folder, kind, **options)
-    data.prepare_data()
-    data.setup()
+    data = kind(**(defaults | options))
+    data.ensure_setup()
     return data
 
 

@@ -4,7 +4,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
@@ -21,15 +20,11 @@ def rows(count: int, word: str = "word") -> Rows:
     return [{"en": f"the {word}{number}", "de": f"{word}{number} das Wort"} for number in range(count)]
 
 
-def source_and_options(folder: Path, **options: Any) -> tuple[Source, PairOptions]:
-    defaults = {"path": str(folder), "cache_dir": str(folder.parent / "cache"), "tokenizer": EVERY_WORD}
-    wanted = PairOptions(**(defaults | options))
-    return find_pairs(wanted), wanted
-
-
 def encode_folder(folder: Path, given: PairTokenizers | None = None, **options: Any) -> EncodedPairs:
     """Return the encoded folder of a test, with a cache next to it."""
-    return encode_pairs(*source_and_options(folder, **options), given)
+    defaults = {"path": str(folder), "cache_dir": str(folder.parent / "cache"), "tokenizer": EVERY_WORD}
+    wanted = PairOptions(**(defaults | options))
+    return encode_pairs(find_pairs(wanted), wanted, given)
 
 
 def pairs_of(encoded: EncodedPairs, split: str) -> list[tuple[str, str]]:
