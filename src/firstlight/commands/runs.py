@@ -173,10 +173,8 @@ def prune(options: RunsOptions, option: str) -> None:
     wanted = conditions(option, options.prune or options.prune_checkpoints)
     if not wanted or options.json or (options.prune and options.prune_checkpoints):
         raise UserError(f"{option} requires conditions, such as status=failed, and no other task; correct it")
-    runs, others = (
-        all_listed(newest_first(options.folder)),
-        {*run_folders(options.folder), *run_folders(options.log_dir)},
-    )
+    runs = all_listed(newest_first(options.folder))
+    others = {*run_folders(options.folder), *run_folders(options.log_dir)}
     only_checkpoints = bool(options.prune_checkpoints)
     remove(runs, [*options.conditions, *wanted], others, only_checkpoints=only_checkpoints, is_certain=options.yes)
 

@@ -25,14 +25,7 @@ LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote coul
 MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
 
-SPLITS = {
-    "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-}
+SPLITS = {"train": "train", **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"), "test": "test"}
 
 
 class MissingColumnError(UserError):

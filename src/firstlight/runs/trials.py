@@ -14,12 +14,8 @@ from omegaconf import ListConfig
 from firstlight.errors import UserError, reason
 from firstlight.runs.folder import lower_is_better
 
-MEASURES = {  # numbers in every record, besides the metrics, and whether lower values are better
-    "parameters": True,
-    "flops": True,
-    "fit_seconds": True,
-    "tokens_per_second": False,
-}
+# Numbers in every record, besides the metrics, and whether lower values are better.
+MEASURES = {"parameters": True, "flops": True, "fit_seconds": True, "tokens_per_second": False}
 OBJECTIVES, DIRECTION = "hydra.sweeper.objectives", "hydra.sweeper.direction"
 PRUNER = "hydra.sweeper.pruner._target_"
 MINIMIZE, MAXIMIZE = "minimize", "maximize"

@@ -24,6 +24,7 @@ from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
 from firstlight.runs.folder import ENDED, SAMPLE_NOTE, is_of_sample, last_lines
+from firstlight.runs.summary import grouped
 from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.places import NOWHERE, Place, places_in
 from firstlight.sweeps.screen import OUTPUT, live_table
@@ -231,12 +232,10 @@ def best_of(rows: Sequence[Row], *, with_means: bool = False) -> list[str]:
 
     with_means: also a line on the setting with the best mean over seeds, if several settings have several seeds.
     """
-    found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
-    for row in rows:
-        if row.status == "finished" and (value := row.metric) is not None:
-            found.setdefault((row.record["task"], row.job.metric), []).append((value, row.job))
+    finished = (row for row in rows if row.status == "finished" and row.metric is not None)
     lines = []
-    for (_, metric), scored in found.items():
+    for (_, metric), same in grouped(finished, lambda row: (row.record["task"], row.job.metric)).items():
+        scored = [(value, row.job) for row in same if (value := row.metric) is not None]
         choose = min if scored[0][1].is_minimized else max
         value, job = choose(scored, key=lambda pair: pair[0])
         lines.append(f"best {metric} {value:.4f} ({job.name})")

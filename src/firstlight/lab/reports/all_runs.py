@@ -20,7 +20,7 @@ from firstlight.files.regular import regular
 from firstlight.runs.folder import RunFolder, direction, run_folders
 from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
-from firstlight.runs.summary import Run, Value
+from firstlight.runs.summary import Run, Value, grouped
 
 if TYPE_CHECKING:
     from firstlight.runs.predictions import Predictions
@@ -113,12 +113,12 @@ def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:
 
 def _untyped(runs: Sequence[Run], configured: "dict[int, Configuration]") -> Iterator[tuple[str, list[int]]]:
     """Yield the settings in which runs with the same typed keys differ, each with the places of these runs."""
-    alike: dict[str, list[int]] = {}
-    for place, config in configured.items():
-        if config.settings:
-            typed = {key: value for key, value in runs[place].keys.items() if key not in SEEDS}
-            alike.setdefault(json.dumps(typed, sort_keys=True, default=str), []).append(place)
-    for places in alike.values():
+
+    def typed(place: int) -> str:
+        keys = {key: value for key, value in runs[place].keys.items() if key not in SEEDS}
+        return json.dumps(keys, sort_keys=True, default=str)
+
+    for places in grouped((place for place, config in configured.items() if config.settings), typed).values():
         first, *others = (configured[place].settings for place in places)
         different = [settings for settings in others if settings != first]
         for key in sorted({key for settings in (first, *different) for key in settings}):

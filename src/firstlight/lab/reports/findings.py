@@ -101,8 +101,7 @@ def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Gro
         return ""
     best = _best_trained(board)
     clauses = []
-    for key in dict.fromkeys(effect.key for effect in effects):
-        of_key = [effect for effect in effects if effect.key == key]
+    for key, of_key in grouped(effects, lambda effect: effect.key).items():
         is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
         is_alone = len(board.swept) == 1 and is_of_numbers
         clauses.append(_clause(of_key, board.metric, spread_text(best.spreads.get(board.metric)) if is_alone else ""))

@@ -158,10 +158,8 @@ def pair(runs: Runs, settings: Settings, load: Load, classes: Sequence[str], fal
     apart = ", ".join(f"{name}: {note}" for name, note in zip((A, B), notes, strict=True) if note)
     sentences = [f"The numbers cannot be compared: {apart}."] if notes[0] != notes[1] else []
     sentences += _result(runs, load, metric, falls)
-    tables = [
-        Table("Settings that differ", ("key", A, B), _settings(runs, settings)),
-        Table("Results", ("", A, B, CHANGE), _results(runs)),
-    ]
+    tables = [Table("Settings that differ", ("key", A, B), _settings(runs, settings))]
+    tables.append(Table("Results", ("", A, B, CHANGE), _results(runs)))
     one, two = map(load, runs)
     if one is None or two is None or one.key != two.key:
         sentences.append("No prediction is compared: the runs have not saved those of the same texts and tokens.")

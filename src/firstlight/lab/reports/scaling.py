@@ -179,10 +179,8 @@ def sentences(found: Scaling) -> list[str]:
         predicted = [found.fit.prediction(point.parameters, point.tokens) for point in found.held_out]
         inside = sum(each.low <= point.loss <= each.high for each, point in zip(predicted, found.held_out, strict=True))
         count, mean = len(predicted), fmean(abs(found.error(point)) for point in found.held_out)
-        measured = f"{inside} of {count} measured losses are in its 95% interval"
-        text.append(
-            f"Held out and predicted: {count} runs. The prediction is off by {mean:.2f}% on average; {measured}."
-        )
+        seen = f"{inside} of {count} measured losses are in its 95% interval"
+        text.append(f"Held out and predicted: {count} runs. The prediction is off by {mean:.2f}% on average; {seen}.")
         if guesses := [(guess, point.loss) for point in found.held_out if (guess := _last_loss(found, point))]:
             error = fmean(100 * abs(guess / loss - 1) for guess, loss in guesses)
             simplest = "The lowest fitted loss with at most as many parameters and tokens"
