@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from rich.progress import track
 
@@ -90,7 +90,7 @@ def main() -> None:
 
 def predict(options: PredictOptions) -> None:
     """Predict the texts of the command line or of a file, and print or write the predictions. Raises UserError."""
-    rows = rows_of(options)
+    rows = rows_to_predict(options)
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
@@ -104,7 +104,7 @@ def predict(options: PredictOptions) -> None:
     predict_rows(run, given, first, rows, options)
 
 
-def rows_of(options: PredictOptions) -> Iterator[Row]:
+def rows_to_predict(options: PredictOptions) -> Iterator[Row]:
     """Return the texts of the command line, of standard input or of a file, as rows. Raises UserError."""
     if options.input is None:
         return (Row(number, {TEXT_COLUMN: text}) for number, text in enumerate(options.text, 1))
@@ -113,9 +113,14 @@ def rows_of(options: PredictOptions) -> Iterator[Row]:
     except ValueError as error:
         raise UserError(str(error)) from None
     if options.input == STANDARD_INPUT:
-        lines = lines_of(sys.stdin.buffer, "standard input", options.encoding)
-        return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines)
+        return rows_of(sys.stdin.buffer, options.encoding)
     return read_rows(options.input, (), Layout(separator, options.encoding))
+
+
+def rows_of(stream: BinaryIO, encoding: str) -> Iterator[Row]:
+    """Yield the lines of a stream like the rows of a plain text file."""
+    for line, text in lines_of(stream, "standard input", encoding):
+        yield Row(line, {TEXT_COLUMN: text.rstrip("\r\n")})
 
 
 def columns_of(options: PredictOptions, trained_on: list[str], row: Row) -> list[str]:
