@@ -12,6 +12,8 @@ from firstlight.networks.block import GeneralBlock, LinearFeedForward, PostNormB
 from firstlight.networks.variants import Activation, FeedForwardKind, Norm, NormKind, Positions
 from stand_ins import make_hidden
 
+PARTS = ("self_attention", "self_attention_norm", "feed_forward", "feed_forward_norm")
+
 
 def make_config(**options: object) -> TransformerConfig:
     return TransformerConfig(**({"dim": 15, "num_heads": 3, "dropout": 0.0} | options))
@@ -62,8 +64,7 @@ def test_the_config_decides_the_parameters(options: dict[str, object], parameter
 )
 def test_a_block_is_its_formula(options: dict[str, object], formula: Callable[..., Tensor]) -> None:
     block, hidden = make_block(**options), make_hidden(2, 7, 15)
-    names = ("self_attention", "self_attention_norm", "feed_forward", "feed_forward_norm")
-    assert_close(block(hidden), formula(hidden, *(getattr(block, name, None) for name in names)))
+    assert_close(block(hidden), formula(hidden, *(getattr(block, name, None) for name in PARTS)))
 
 
 @pytest.mark.parametrize("kind", [NormKind.layer, NormKind.rms])
@@ -71,8 +72,7 @@ def test_a_block_is_its_formula(options: dict[str, object], formula: Callable[..
 def test_the_general_block_does_what_the_simple_blocks_do(norm: Norm, kind: NormKind) -> None:
     simple = build_block(make_config(norm=norm, norm_kind=kind), cross_attention=True).double()
     assert type(simple) is (PostNormBlock if norm is Norm.post else Block)
-    names = ("self_attention", "self_attention_norm", "feed_forward", "feed_forward_norm")
-    layers = [getattr(simple, name) for name in (*names, "cross_attention", "cross_attention_norm")]
+    layers = [getattr(simple, name) for name in (*PARTS, "cross_attention", "cross_attention_norm")]
     general = GeneralBlock(*layers, norm=norm, residual=True)
     hidden, memory = make_hidden(2, 7, 15), make_hidden(2, 11, 15)
     options = {"is_causal": True, "memory": memory}

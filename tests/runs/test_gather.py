@@ -58,6 +58,12 @@ def test_a_run_has_what_its_record_says(tmp_path: Path) -> None:
     assert (run.status, run.why) == ("finished", "")
 
 
+WITHOUT_EFFECT = (  # on what is computed
+    *("callbacks/metrics@callbacks=classification", "hydra/launcher=joblib", "sweep.name=x", "resume=auto"),
+    *("paths.log_dir=x", "logger.wandb.project=x", "trainer.log_every_n_steps=5", "~callbacks.early_stopping"),
+)
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
@@ -68,14 +74,7 @@ def test_a_run_has_what_its_record_says(tmp_path: Path) -> None:
         ("data.path='broken", ("data.path", "'broken")),
         ("experiment=post/stars", ("experiment", "post/stars")),
         ("ladder=null", ("ladder", None)),
-        ("callbacks/metrics@callbacks=classification", None),
-        ("hydra/launcher=joblib", None),
-        ("sweep.name=x", None),
-        ("resume=auto", None),
-        ("paths.log_dir=x", None),
-        ("logger.wandb.project=x", None),
-        ("trainer.log_every_n_steps=5", None),
-        ("~callbacks.early_stopping", None),
+        *((override, None) for override in WITHOUT_EFFECT),
     ],
 )
 def test_an_override_is_a_key_if_it_changes_the_computation(override: str, expected: Any) -> None:

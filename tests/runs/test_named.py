@@ -36,12 +36,8 @@ def add(log_dir: Path, name: str, task: str, *, age: int, **metrics: Any) -> Pat
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """Runs of four tasks; the classifier's is the newest."""
-    for age, (name, task, loss) in enumerate(
-        [
-            *(("now", "stars", 0.9), ("new", "shakespeare", 1.75), ("two", "names", 2.25), ("one", "names", 2.125)),
-            ("old", "translation", 3.5),
-        ]
-    ):
+    runs = [("now", "stars", 0.9), ("new", "shakespeare", 1.75), ("two", "names", 2.25), ("one", "names", 2.125)]
+    for age, (name, task, loss) in enumerate([*runs, ("old", "translation", 3.5)]):
         add(tmp_path / "logs", name, task, age=age, loss=loss)
     return tmp_path / "logs"
 
