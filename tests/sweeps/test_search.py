@@ -37,7 +37,8 @@ SPACE = [
 def command(tiny_training: list[str]) -> list[str]:
     """A search by TPE from its third trial on; without the number of trials."""
     sampler = ["hparams_search=optuna", "hydra.sweeper.sampler.n_startup_trials=2"]
-    return [*tiny_training, "logger=none", *sampler, "optimized_metric=val/loss", "sweep.name=mine", *SPACE]
+    often = "callbacks.checkpoint.every_n_train_steps=10"
+    return [*tiny_training, "logger=none", *sampler, often, "optimized_metric=val/loss", "sweep.name=mine", *SPACE]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,6 @@ def test_a_finished_search_asks_no_cluster(whole: Scripts, command: list[str], m
 @pytest.mark.slow  # 5 s; test_sweep.py interrupts and continues a sweep
 def test_a_killed_search_continues_as_if_it_had_not_been_killed(scripts, command, whole) -> None:
     folder = folder_of(scripts)
-    command = [*command, "callbacks.checkpoint.every_n_train_steps=10"]
     process = scripts.start("train", *command, "hydra.sweeper.n_trials=2")
     wait_until((folder / "trial-0001" / "checkpoints" / "last.ckpt").exists, process)
     process.send_signal(signal.SIGKILL)
