@@ -2,6 +2,7 @@
 
 import functools
 import io
+import shlex
 import shutil
 import sys
 import textwrap
@@ -118,6 +119,14 @@ def refuse_keys(arguments: Sequence[str], options: type, command: str) -> None:
         option = spell(key, value) or spell(f"data.{key}", value)
         if is_given and option and not Path(argument).exists():
             raise UserError(f"{argument}: {command} takes options with dashes; write {option}")
+
+
+def refuse_text_after_run(command: str, option: str) -> None:
+    """Raise UserError for a text that is typed after the run without its option, such as --text."""
+    run, text, *_ = [*sys.argv[1:3], "-", "-"]
+    if not any(each.startswith("-") or "=" in each for each in (run, text)):
+        right = f"{invocation(command)} {shlex.quote(run)} {option} {shlex.quote(text)}"
+        raise UserError(f"{text}: a text follows {option}; write {right}")
 
 
 @functools.cache  # a second time would add the same annotations again

@@ -56,6 +56,7 @@ def test_the_newest_twenty_come_first_and_a_note_says_how_to_see_the_rest(home: 
         (("--task", "names"), [f"run-{number:02d}" for number in range(4)]),
         (("--status", "failed"), ["run-22"]),
         (("logs/stars", "--status", "finished"), ["then"]),
+        (("--log-dir", "logs/stars", "--status", "finished"), ["then"]),
     ],
 )
 def test_runs_are_chosen_by_task_and_status(arguments: tuple[str, ...], names: list[str], home: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import firstlight
-from firstlight.commands import predict
+from firstlight.commands import generate, predict
 from firstlight.commands.predict import PredictOptions, columns_of, rows_of
 from firstlight.errors import UserError
 from firstlight.files.rows import Row, write_rows
@@ -91,16 +91,19 @@ def test_standard_input_that_cannot_be_read_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "arguments", "message"),
     [
-        (["--text", "It works."], r"RUN is missing; name a run .* latest --text 'It works.'$"),
-        (["latest", "It works."], r"It works.: a text follows --text; write .* latest --text 'It works.'$"),
+        (predict, ["--text", "It works."], r"RUN is missing; name a run .* latest --text 'It works.'$"),
+        (predict, ["latest", "It works."], r"It works.: a text follows --text; write .* latest --text 'It works.'$"),
+        (generate, ["latest", "The king"], r"The king: a text follows --prompt; write .* latest --prompt 'The king'$"),
     ],
 )
-def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(arguments, message, monkeypatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["predict", *arguments])
+def test_a_text_without_a_run_or_an_option_is_answered_with_the_command(
+    command, arguments, message, monkeypatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["command", *arguments])
     with pytest.raises(UserError, match=message), kept():
-        predict.main()
+        command.main()
 
 
 def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:

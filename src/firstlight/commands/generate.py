@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
-from firstlight.command_options import RunOptions, parse
+from firstlight.command_options import RunOptions, parse, refuse_text_after_run
 from firstlight.errors import UserError
 from firstlight.kind.load import opened
 from firstlight.terminal_text import note, say, write_out
@@ -54,6 +54,7 @@ class GenerateOptions(RunOptions):
 
 def main() -> None:
     """Parse the command line and write."""
+    refuse_text_after_run("generate", "--prompt")
     options = parse(GenerateOptions, "generate")
     if not 1 <= options.num_samples <= MOST_SAMPLES:
         raise UserError(f"num_samples={options.num_samples} must be from 1 to {MOST_SAMPLES:,}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from rich.progress import track
 
 from firstlight.choices import listed
-from firstlight.command_options import JsonOption, RunOptions, parse
+from firstlight.command_options import JsonOption, RunOptions, parse, refuse_text_after_run
 from firstlight.console import Console
 from firstlight.data.options import checked_separator
 from firstlight.errors import UserError
@@ -69,9 +69,7 @@ class PredictOptions(JsonOption, RunOptions):
 
 def main() -> None:
     """Parse the command line and predict."""
-    if len(typed := sys.argv[1:3]) == 2 and not any(each.startswith("-") or "=" in each for each in typed):
-        command = f"{invocation('predict')} {shlex.quote(typed[0])} --text {shlex.quote(typed[1])}"
-        raise UserError(f"{typed[1]}: a text follows --text; write {command}")
+    refuse_text_after_run("predict", "--text")
     options = parse(PredictOptions, "predict")
     if not options.text and any(each.partition("=")[0] == "--text" for each in sys.argv[1:]):  # RUN took the text
         command = f"{invocation('predict')} latest --text {shlex.quote(options.run)}"

@@ -42,8 +42,8 @@ class RunsOptions(JsonOption):
     A job on Slurm is shown with its task and its nodes, and one on another computer with its name.
 
     Args:
-        folder: The folder of the runs, such as logs, or the folder of one sweep. With --note and --tag: a run, by its
-            folder, `latest` or `best:<metric>:<task>`.
+        folder: The folder of the runs, by default that of --log-dir, or the folder of one sweep. With --note and --tag:
+            a run, by its folder, `latest` or `best:<metric>:<task>`.
         where: Only runs that fulfill all conditions, such as `task=names dropout>0 val/loss<2 tags=good`. Each has a
             column, a metric or a key of the configuration, one of = != < <= > >= ~ (contains), and a value.
         task: Only runs of this task, such as names.
@@ -62,10 +62,10 @@ class RunsOptions(JsonOption):
             conditions name their status.
         prune_checkpoints: Remove all checkpoints but the best of the finished runs that fulfill conditions.
         yes: With --prune and --prune-checkpoints: ask nothing.
-        log_dir: The folder below which `latest` and `best` search runs.
+        log_dir: The folder of the runs, below which `latest` and `best` search, too.
     """
 
-    folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
+    folder: Annotated[Path | None, tyro.conf.Positional] = None
     where: list[str] = field(default_factory=list)
     task: str | None = None
     status: Status | None = None
@@ -80,6 +80,11 @@ class RunsOptions(JsonOption):
     prune_checkpoints: list[str] = field(default_factory=list)
     yes: bool = False
     log_dir: Path = Path("logs")
+
+    @property
+    def place(self) -> Path:
+        """The folder that is listed."""
+        return self.log_dir if self.folder is None else self.folder
 
     @property
     def conditions(self) -> list[Condition]:
@@ -97,7 +102,7 @@ def main() -> None:
         elif options.watch:
             from firstlight.lab.reports.watching import watch  # imports rich
 
-            watch(options.folder, options.conditions)
+            watch(options.place, options.conditions)
         elif options.prune or options.prune_checkpoints:
             prune(options, "--prune" if options.prune else "--prune-checkpoints")
         else:
@@ -106,7 +111,7 @@ def main() -> None:
 
 def show(options: RunsOptions) -> None:
     """Print the list. Raises UserError."""
-    wanted, folders = options.conditions, newest_first(options.folder)
+    wanted, folders = options.conditions, newest_first(options.place)
     found: Iterator[Listed] = (each for each in all_listed(folders) if each.fulfills(wanted))
     if options.sort is not None:
         known = list(found)
@@ -118,12 +123,12 @@ def show(options: RunsOptions) -> None:
         tasks = {str(each.run.task) for each in every if each.run.task is not None}
         if options.task is not None and options.task not in tasks:
             there_are = f"there are runs of {', '.join(sorted(tasks))}" if tasks else "no run can be read"
-            raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")
+            raise UserError(f"--task {options.task}: no run below {options.place} has this task; {there_are}")
         refuse_unknown("--where", [each.key for each in wanted], every)
     if options.json:
         write_json([plain(each, options.columns) for each in runs])
     elif not runs:
-        say(f"no run below {options.folder} has {' '.join(''.join(each) for each in wanted)}")
+        say(f"no run below {options.place} has {' '.join(''.join(each) for each in wanted)}")
     else:
         table(runs, options.columns)
     if next(found, None) is not None:
@@ -157,7 +162,7 @@ def annotate(options: RunsOptions) -> None:
     for tag in options.tag:
         if not (tag.isprintable() and 0 < len(tag) <= MOST_OF_A_TAG) or " " in tag:
             raise UserError(f"--tag {tag[:MOST_OF_A_TAG]!r}: must have 1 to {MOST_OF_A_TAG} characters and no space")
-    folder = find_run(str(options.folder), options.log_dir, lambda _: True)
+    folder = find_run(str(options.place), options.log_dir, lambda _: True)
     run = read_run(folder, str(folder.path))
     if unknown := set(options.untag) - set(run.tags):
         raise UserError(f"--untag {min(unknown)}: the run has the tags {', '.join(run.tags) or '(none)'}; name one")
@@ -173,8 +178,8 @@ def prune(options: RunsOptions, option: str) -> None:
     wanted = conditions(option, options.prune or options.prune_checkpoints)
     if not wanted or options.json or (options.prune and options.prune_checkpoints):
         raise UserError(f"{option} requires conditions, such as status=failed, and no other task; correct it")
-    runs = all_listed(newest_first(options.folder))
-    others = {*run_folders(options.folder), *run_folders(options.log_dir)}
+    runs = all_listed(newest_first(options.place))
+    others = {*run_folders(options.place), *run_folders(options.log_dir)}
     only_checkpoints = bool(options.prune_checkpoints)
     remove(runs, [*options.conditions, *wanted], others, only_checkpoints=only_checkpoints, is_certain=options.yes)
 
