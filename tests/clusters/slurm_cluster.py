@@ -137,6 +137,9 @@ class Slurm:
     def run_again_at_once(self, task: str) -> None:
         """Spare a task the two minutes that Slurm lets it wait after it was requeued."""
         self.wait_until(lambda: self.tasks().get(task) == "PENDING")
+        self.start_if_pending(task)
+
+    def start_if_pending(self, task: str) -> None:
         with suppress(subprocess.CalledProcessError):  # it runs already
             self("scontrol", "update", f"JobId={task}", "StartTime=now")
 

@@ -200,7 +200,7 @@ def test_a_real_limit_of_a_minute_is_reached(on_slurm: Sweep, slurm: Slurm) -> N
     parent = on_slurm.start("seed=1,2", "+callbacks.slow._target_=slow.Slow", *limited)
     while parent.poll() is None:
         for task in (task for task, state in slurm.tasks().items() if state == "PENDING"):
-            slurm.run_again_at_once(task)
+            slurm.start_if_pending(task)
         time.sleep(1)
     on_slurm.end(parent)
     on_slurm.assert_as_quiet(1, 2)
