@@ -191,11 +191,11 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> None:
         try:
             page.add(drawing, drawing.draw(subject))
         except NothingToDrawError as error:
-            page.left_out[drawing.name] = str(error)
+            page.left_out.setdefault(str(error), []).append(drawing.name)
     if not page.shown:
-        raise UserError(f"nothing can be drawn: {next(iter(page.left_out.values()), 'no figure applies')}")
-    for name, reason in page.left_out.items():
-        note(f"{name} is not drawn: {reason}")
+        raise UserError(f"nothing can be drawn: {next(iter(page.left_out), 'no figure applies')}")
+    for reason, names in page.left_out.items():
+        note(f"not drawn: {', '.join(names)}: {reason}")
 
 
 def finish(page: "Page") -> Path:

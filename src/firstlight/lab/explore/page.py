@@ -39,8 +39,8 @@ class Page:
     """Page with figures and captions, in a separate folder.
 
     is_sample: whether the data that is drawn is generated. is_trained_on_sample: whether that of the training was,
-    which the figures OF_TRAINING show. shown: what the page has of each figure, by name. left_out: the figures that
-    cannot be drawn, with the reasons. film: the title and the image of each frame of the film, by step.
+    which the figures OF_TRAINING show. shown: what the page has of each figure, by name. left_out: the names of the
+    figures that cannot be drawn, by the reason. film: the title and the image of each frame of the film, by step.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class Page:
     is_sample: bool
     is_trained_on_sample: bool = False
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
     film: dict[int, dict[str, str]] = field(default_factory=dict)
     _printed: dict[str, list[str]] = field(default_factory=dict)
 
@@ -102,7 +102,7 @@ class Page:
         """Write the page and return its path. Print each note once on standard error, with the names of its figures."""
         for note, drawn in self._printed.items():
             say(f"note: {', '.join(drawn)}: {note}", to=sys.stderr)
-        left_out = {name: FOLDERS.sub("…/", why) for name, why in self.left_out.items()}
+        left_out = {FOLDERS.sub("…/", why): names for why, names in self.left_out.items()}
         body = rendered("explore/page.html", page=self, left_out=left_out)
         path = self.folder / NAME
         write_atomically(path, framed(self.title, body, ("explore/page.css",)))
