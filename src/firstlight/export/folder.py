@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ PIPELINES = {
     "masked": "fill-mask",
     "translator": "translation",
 }
+OF_SAMPLE = "\n**Trained on a generated sample.** Its predictions and metrics say nothing about real texts.\n"
 Z = 1.96  # half of a 95% interval, in standard errors
 ENTITIES = "tokenizer.json does not unescape HTML entities such as &amp;; apply Python's html.unescape to texts first"
 
@@ -237,21 +239,17 @@ def card(run: Run, library_name: str) -> str:
         "tags": ["firstlight", *(["generated-sample"] if is_sample else [])],
         "model-index": [{"name": name, "results": results}],
     }
-    seed = record.get("seed")
     rows = [f"| {key} | {value:.4g} | {_between(ends)} |" for key, (value, ends) in found.items()]
-    command = shlex.join(["firstlight", "train", *record.get("overrides", [])])
-    lines = [
-        *("---", yaml.safe_dump(facts, sort_keys=False, allow_unicode=True).rstrip(), "---"),
-        *(f"# {name}", "", f"A {KINDS[run.kind].noun}, trained by firstlight on {data_name}."),
-        *(
-            ["", "**Trained on a generated sample.** Its predictions and metrics say nothing about real texts."]
-            * is_sample
-        ),
-        *("", "| metric | value | 95% interval |", "|---|---|---|", *rows),
-        *("", f"The intervals are over the texts of a split. They do not include other seeds; this one is {seed}."),
-        *("", "```", command, "```", ""),
-    ]
-    return "\n".join(lines)
+    return Template(Path(__file__).with_name("card.md").read_text(encoding="utf-8")).substitute(
+        facts=yaml.safe_dump(facts, sort_keys=False, allow_unicode=True).rstrip(),
+        name=name,
+        noun=KINDS[run.kind].noun,
+        data=data_name,
+        warning=OF_SAMPLE if is_sample else "",
+        rows="\n".join(rows),
+        seed=record.get("seed"),
+        command=shlex.join(["firstlight", "train", *record.get("overrides", [])]),
+    )
 
 
 def _result(kind: str, data: str, key: str, value: float, ends: tuple[float, float] | None) -> dict[str, Any]:

@@ -5,13 +5,17 @@ such as a factor or fixed positions, or refused.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
 from firstlight.lit.networks import plain
@@ -19,26 +23,12 @@ from firstlight.networks.layers import LAYER_NORM_EPS, ScaledEmbedding
 from firstlight.networks.parametrization import width_multiplier
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 
-Weights = dict[str, Tensor]
-ACTIVATIONS = {  # ours → that of transformers
-    **{name: name for name in ("relu", "gelu", "silu", "tanh", "sigmoid", "linear")},
-    "gelu_tanh": "gelu_new",
-    "relu_squared": "relu2",
-}
+FACTS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("transformers.yaml"))
+ACTIVATIONS: dict[str, str] = FACTS["activations"]  # ours → that of transformers
+SIZES: dict[str, dict[str, str]] = FACTS["sizes"]  # by the model_type of config.json: ours → those of transformers
 NEVER = -1e4  # the bias of [MASK] in the output layer, which firstlight does not score
 LINEAR = 2.0**27  # 1 over it is so small that tanh of it is the number itself
-SIZES = (
-    *("dim", "num_layers", "num_heads", "feed_forward_dim", "context_length"),
-    *("dropout", "attention_dropout", "activation", "norm_eps"),
-)
-OF_BERT_AND_LLAMA = "hidden_size num_hidden_layers num_attention_heads intermediate_size max_position_embeddings"
-NAMES = {  # of SIZES in config.json, by its model_type; - where it has none
-    "gpt2": "n_embd n_layer n_head n_inner n_positions resid_pdrop attn_pdrop activation_function layer_norm_epsilon",
-    "llama": f"{OF_BERT_AND_LLAMA} - attention_dropout hidden_act rms_norm_eps",
-    "bert": f"{OF_BERT_AND_LLAMA} hidden_dropout_prob attention_probs_dropout_prob hidden_act layer_norm_eps",
-    "marian": "d_model - - - max_position_embeddings dropout attention_dropout activation_function -",
-}
-TABLES = ("none", "learned", "sinusoidal", "fraction")  # positions that are one vector for each place
+Weights = dict[str, Tensor]
 
 
 class Form(NamedTuple):
@@ -49,19 +39,18 @@ class Form(NamedTuple):
     """
 
     name: str
-    allowed: dict[str, tuple[Any, ...]]
+    allowed: dict[str, list[Any]]
     convert: Callable[[Any, Any], tuple[dict[str, Any], Weights]]
 
 
 def form_of(kind: str, config: Any) -> Form:
     """Return the model of transformers for a network. Raises UserError for a kind without one."""
-    if kind == "generator":
-        return LLAMA if plain(config.positions) == "rotary" else GPT2
-    if kind not in FORMS:
-        raise UserError(
-            f"--to huggingface has no model for a {KINDS[kind].noun}; use --to safetensors, torch-export or onnx"
-        )
-    return FORMS[kind]
+    of_generator = "llama" if plain(config.positions) == "rotary" else "gpt2"
+    form = FORMS.get(of_generator if kind == "generator" else kind)
+    if form is None:
+        problem = f"--to huggingface has no model for a {KINDS[kind].noun}"
+        raise UserError(f"{problem}; use --to safetensors, torch-export or onnx")
+    return form
 
 
 # --- the parts that the models share ---
@@ -92,6 +81,21 @@ def _attention(names: Iterable[str], attention: Any, dim: int) -> Weights:
     return found | _layer(output, attention.output, dim)
 
 
+def _blocks(blocks: Iterable[Any], model_type: str, dim: int) -> Weights:
+    """Return the weights of some blocks by the names of a model of transformers."""
+    names, found = FACTS["blocks"][model_type], Weights()
+    for number, block in enumerate(blocks):
+        weights = Weights()
+        for part, projections in names["attentions"].items():
+            if (attention := getattr(block, part)) is not None:
+                weights |= _attention(projections, attention, dim)
+        for part, name in names["layers"].items():
+            if (layer := attrgetter(part)(block)) is not None:
+                weights |= _layer(name, layer)
+        found |= {f"{names['name'].format(number)}.{name}": weight for name, weight in weights.items()}
+    return found
+
+
 def _embedded(embedding: nn.Embedding) -> Tensor:
     """Return the vectors of the tokens, (vocabulary, dim), with the factor of the embedding."""
     return embedding.weight * (embedding.scale if isinstance(embedding, ScaledEmbedding) else 1.0)
@@ -116,23 +120,16 @@ def _is_tied(network: Any) -> bool:
     return is_same and not isinstance(network.embedding, ScaledEmbedding) and width_multiplier(network) == 1
 
 
-def names_of(model_type: str) -> dict[str, str]:
-    """Return the names of the options that a model of transformers has, by ours."""
-    pairs = zip(SIZES, NAMES[model_type].split(), strict=True)
-    return {ours: theirs for ours, theirs in pairs if theirs != "-"}
-
-
 def _options(config: Any, model_type: str, vectors: Tensor) -> dict[str, Any]:
     """Return the options that all models have. vectors: of the tokens, (vocabulary, dim)."""
     eps = torch.finfo(vectors.dtype).eps if plain(config.norm_kind) == "rms" else LAYER_NORM_EPS
-    activation = ACTIVATIONS.get(plain(config.activation), "silu")
-    values = (
-        *(config.dim, config.num_layers * getattr(config, "num_loops", 1), config.num_heads),
-        *(config.resolved_feed_forward_dim, config.context_length, config.dropout, config.attention_dropout),
-        *(activation, eps if config.norm_eps is None else float(config.norm_eps)),
-    )
-    of_ours = dict(zip(SIZES, values, strict=True))
-    named = {theirs: of_ours[ours] for ours, theirs in names_of(model_type).items()}
+    computed = {
+        "num_layers": config.num_layers * getattr(config, "num_loops", 1),
+        "feed_forward_dim": config.resolved_feed_forward_dim,
+        "activation": ACTIVATIONS.get(plain(config.activation), "silu"),
+        "norm_eps": eps if config.norm_eps is None else float(config.norm_eps),
+    }
+    named = {theirs: computed.get(ours, getattr(config, ours)) for ours, theirs in SIZES[model_type].items()}
     return {"model_type": model_type, "vocab_size": len(vectors), **named}
 
 
@@ -141,23 +138,16 @@ def _options(config: Any, model_type: str, vectors: Tensor) -> dict[str, Any]:
 
 def _gpt2(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of GPT2LMHeadModel, whose linear layers are (inputs, outputs)."""
-    network = run.network
+    network, words = run.network, _embedded(run.network.embedding)
     is_tied = _is_tied(network)
-    words = _embedded(network.embedding)
-    options = _options(config, "gpt2", words)
-    options |= {"embd_pdrop": config.dropout, "tie_word_embeddings": is_tied}
-    weights = {"wte.weight": words, "wpe.weight": _table(network, config)}
-    weights |= _layer("ln_f", network.final_norm)
-    for number, block in enumerate([*network.blocks] * config.num_loops):
-        parts = ("attn.q", "attn.k", "attn.v", "attn.c_proj")
-        found = _attention(parts, block.self_attention, config.dim)
-        found |= _layer("mlp.c_fc", block.feed_forward.expand) | _layer("mlp.c_proj", block.feed_forward.contract)
-        for kind in ("weight", "bias"):
-            found[f"attn.c_attn.{kind}"] = torch.cat([found.pop(f"{name}.{kind}") for name in parts[:3]])
-        found = {name: weight.T if weight.ndim == 2 else weight for name, weight in found.items()}
-        found |= _layer("ln_1", block.self_attention_norm) | _layer("ln_2", block.feed_forward_norm)
-        weights |= {f"h.{number}.{name}": weight for name, weight in found.items()}
-    weights = {f"transformer.{name}": weight for name, weight in weights.items()}
+    options = _options(config, "gpt2", words) | {"embd_pdrop": config.dropout, "tie_word_embeddings": is_tied}
+    found = _blocks([*network.blocks] * config.num_loops, "gpt2", config.dim)
+    for query in [name for name in found if ".attn.q." in name]:
+        parts = [found.pop(query.replace(".q.", f".{part}.")) for part in "qkv"]
+        found[query.replace(".q.", ".c_attn.")] = torch.cat(parts)
+    weights = {"transformer.wte.weight": words, "transformer.wpe.weight": _table(network, config)}
+    weights |= {name: weight.T if weight.ndim == 2 else weight for name, weight in found.items()}
+    weights |= _layer("transformer.ln_f", network.final_norm)
     return options, weights | ({} if is_tied else {"lm_head.weight": _head(network)})
 
 
@@ -175,20 +165,12 @@ def _llama(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     options = _options(config, "llama", words)
     options |= {"num_key_value_heads": config.resolved_num_key_value_heads, "head_dim": config.resolved_head_dim}
     options |= {"rope_parameters": rope, "attention_bias": has_bias, "tie_word_embeddings": is_tied}
-    weights = {"model.embed_tokens.weight": words}
-    weights |= {} if is_tied else {"lm_head.weight": _head(network)}
-    norms = {"model.norm": network.final_norm}
-    for number, block in enumerate([*network.blocks] * config.num_loops):
-        name, mlp = f"model.layers.{number}", block.feed_forward
-        norms |= {f"{name}.input_layernorm": block.self_attention_norm}
-        norms |= {f"{name}.post_attention_layernorm": block.feed_forward_norm}
-        parts = [f"{name}.self_attn.{part}_proj" for part in "qkvo"]
-        found = _attention(parts, block.self_attention, config.dim)
-        weights |= {each: weight for each, weight in found.items() if has_bias or each.endswith("weight")}
-        for theirs, ours in (("gate", mlp.gate), ("up", mlp.expand), ("down", mlp.contract)):
-            weights[f"{name}.mlp.{theirs}_proj.weight"] = ours.weight
-    for name, norm in norms.items():
-        weights[f"{name}.weight"] = _layer(name, norm)[f"{name}.weight"]
+    found = _blocks([*network.blocks] * config.num_loops, "llama", config.dim)
+    found |= _layer("model.norm", network.final_norm)
+    weights = {"model.embed_tokens.weight": words} | ({} if is_tied else {"lm_head.weight": _head(network)})
+    for name, weight in found.items():
+        if name.endswith("weight") or (has_bias and ".self_attn." in name):
+            weights[name] = weight
     return options, weights
 
 
@@ -199,20 +181,12 @@ def _bert(network: Any, config: Any, words: Tensor) -> tuple[dict[str, Any], Wei
     """Return the options and weights of the encoder of BERT. words: (vocabulary, dim)."""
     options = _options(config, "bert", words) | {"type_vocab_size": 2}
     weights = {
-        "embeddings.word_embeddings.weight": words,
-        "embeddings.position_embeddings.weight": _table(network, config),
-        "embeddings.token_type_embeddings.weight": words.new_zeros(2, config.dim),
-        **_layer("embeddings.LayerNorm", network.embedding_norm),
+        "bert.embeddings.word_embeddings.weight": words,
+        "bert.embeddings.position_embeddings.weight": _table(network, config),
+        "bert.embeddings.token_type_embeddings.weight": words.new_zeros(2, config.dim),
+        **_layer("bert.embeddings.LayerNorm", network.embedding_norm),
     }
-    for number, block in enumerate(network.blocks):
-        name = f"encoder.layer.{number}"
-        parts = [f"{name}.attention.{part}" for part in ("self.query", "self.key", "self.value", "output.dense")]
-        weights |= _attention(parts, block.self_attention, config.dim)
-        weights |= _layer(f"{name}.attention.output.LayerNorm", block.self_attention_norm)
-        weights |= _layer(f"{name}.intermediate.dense", block.feed_forward.expand)
-        weights |= _layer(f"{name}.output.dense", block.feed_forward.contract)
-        weights |= _layer(f"{name}.output.LayerNorm", block.feed_forward_norm)
-    return options, {f"bert.{name}": weight for name, weight in weights.items()}
+    return options, weights | _blocks(network.blocks, "bert", config.dim)
 
 
 def _bert_of_masks(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
@@ -285,66 +259,18 @@ def _marian(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     weights["final_logits_bias"] = (_head(network).new_zeros(network.vocab_size) if bias is None else bias)[None]
     for side, blocks in sides.items():
         weights[f"model.{side}.embed_positions.weight"] = _table(network, config)[:, order]
-        for number, block in enumerate(blocks):
-            name = f"model.{side}.layers.{number}"
-            parts = {"self_attn": (block.self_attention, block.self_attention_norm)}
-            if block.cross_attention is not None:
-                parts["encoder_attn"] = (block.cross_attention, block.cross_attention_norm)
-            norms = {"final_layer_norm": block.feed_forward_norm}
-            for part, (attention, norm) in parts.items():
-                names = [f"{name}.{part}.{each}_proj" for each in ("q", "k", "v", "out")]
-                found = _attention(names, attention, dim)
-                weights |= {each: weight[:, order] if weight.ndim == 2 else weight for each, weight in found.items()}
-                weights[f"{names[3]}.weight"] = found[f"{names[3]}.weight"][order]
-                weights[f"{names[3]}.bias"] = found[f"{names[3]}.bias"][order]
-                norms[f"{part}_layer_norm"] = norm
-            for part, norm in norms.items():
-                weights |= {each: weight[order] for each, weight in _layer(f"{name}.{part}", norm).items()}
-            weights |= _layer(f"{name}.fc1", block.feed_forward.expand)
-            weights[f"{name}.fc1.weight"] = weights[f"{name}.fc1.weight"][:, order]
-            weights |= {
-                each: weight[order] for each, weight in _layer(f"{name}.fc2", block.feed_forward.contract).items()
-            }
+        for name, weight in _blocks(blocks, "marian", dim).items():
+            adds = re.search("out_proj|fc2|norm", name)  # to the vectors, or norms them
+            reordered = weight[order] if adds else weight[:, order] if weight.ndim == 2 else weight
+            weights[f"model.{side}.{name}"] = reordered
     return options, weights
 
 
-# --- which settings each model has ---
-
-OF_ALL: dict[str, tuple[Any, ...]] = {
-    "_target_": (None,),
-    "attention": (None,),
-    "residual": (True,),
-    "feed_forward": ("mlp",),
+CONVERT = {
+    "gpt2": _gpt2,
+    "llama": _llama,
+    "masked": _bert_of_masks,
+    "classifier": _bert_of_classes,
+    "translator": _marian,
 }
-OF_TABLES: dict[str, tuple[Any, ...]] = OF_ALL | {
-    "head_dim": (None,),
-    "num_key_value_heads": (None,),
-    "activation": (*ACTIVATIONS,),
-    "norm_kind": ("layer",),
-}
-CAUSAL = {
-    "causal": (True,),
-    "embedding_norm": (False,),
-    "norm": ("pre",),
-    "final_norm": (True,),
-    "head_bias": (False,),
-    "causal_convolution": (None,),
-}
-AFTER = {"norm": ("post",), "final_norm": (False,)}
-OF_BERT = OF_TABLES | AFTER | {"positions": TABLES, "embedding_norm": (True,), "convolution": (None,)}
-OF_LLAMA = {"positions": ("rotary",), "norm_kind": ("rms",), "activation": ("swiglu",)}
-OF_MARIAN = {
-    "positions": ("sinusoidal",),
-    "position_scale": (1.0,),
-    "first_position": (0,),
-    "embedding_norm": (False,),
-    "norm_eps": (None, LAYER_NORM_EPS),
-}
-OF_CLASSES = {"architecture": ("transformer",), "pooling": ("bert", "first"), "causal": (False,)}
-GPT2 = Form("GPT2LMHeadModel", OF_TABLES | CAUSAL | {"positions": TABLES}, _gpt2)
-LLAMA = Form("LlamaForCausalLM", OF_ALL | CAUSAL | OF_LLAMA, _llama)
-FORMS = {
-    "masked": Form("BertForMaskedLM", OF_BERT | {"head_layer": (True,)}, _bert_of_masks),
-    "classifier": Form("BertForSequenceClassification", OF_BERT | OF_CLASSES, _bert_of_classes),
-    "translator": Form("MarianMTModel", OF_TABLES | AFTER | OF_MARIAN, _marian),
-}
+FORMS = {name: Form(each["class"], each["allowed"], CONVERT[name]) for name, each in FACTS["models"].items()}

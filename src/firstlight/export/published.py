@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from firstlight.errors import UserError, reason
 from firstlight.export.folder import settings_of
-from firstlight.export.huggingface import ACTIVATIONS, form_of, names_of
+from firstlight.export.huggingface import ACTIVATIONS, FACTS, SIZES, form_of
 from firstlight.kind.registry import KINDS
 from firstlight.lit.checkpoint import EXPORTED_TOKENIZER, EXPORTED_TOKENIZER_CONFIG, METADATA, read_json, read_tensors
 from firstlight.lit.networks import build_network, plain
@@ -29,14 +29,6 @@ AGAIN = "save the model again"
 TYPES = {"generator": ("gpt2", "llama"), "masked": ("bert",), "classifier": ("bert",)}
 NEVER_SET = ("quantization_config", "scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_decoder", "mlp_bias")
 NEEDED = {"scale_attn_weights": True, "position_embedding_type": "absolute"}  # other values change the computation
-BEFORE = {"norm": "pre", "final_norm": True, "head_bias": False}
-SETTINGS: dict[str, dict[str, Any]] = {  # options of ours, by the type of the model or by the kind of the network
-    "gpt2": {"positions": "learned", "attention_bias": True, **BEFORE},
-    "llama": {"positions": "rotary", "norm_kind": "rms", "activation": "swiglu", **BEFORE},
-    "bert": {"positions": "learned", "attention_bias": True, "embedding_norm": True},
-    "masked": {"head_layer": True},
-    "classifier": {"pooling": "bert"},
-}
 FREE = (  # options that a training chooses
     *("context_length", "dropout", "attention_dropout", "token_dropout", "attention_output_dropout", "embedding_std"),
     *("initialization", "zero_init", "base_dim", "base_head_dim", "options", "pooling", "embedded_words"),
@@ -143,7 +135,7 @@ def _marks(folder: Path) -> dict[str, Any]:
 def _options(theirs: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the options of our network for a config.json. Raises ValueError if we have no such network."""
     model_type = theirs["model_type"]
-    found = {ours: theirs[name] for ours, name in names_of(model_type).items() if "dropout" not in ours}
+    found = {ours: theirs[name] for ours, name in SIZES[model_type].items() if "dropout" not in ours}
     activations = {each: ours for ours, each in ACTIVATIONS.items()} | {"gelu_pytorch_tanh": "gelu_tanh"}
     if model_type == "llama":
         activations = {"silu": "swiglu"}
@@ -156,7 +148,7 @@ def _options(theirs: dict[str, Any], kind: str) -> dict[str, Any]:
         found |= {"rotary_base": float(rope["rope_theta"]), "position_scale": 1 / (rope.get("factor") or 1.0)}
     if (activation := found["activation"]) not in activations:
         raise ValueError(f"the activation {activation} must be {', '.join(activations)}")
-    found |= {"activation": activations[activation]} | SETTINGS[model_type] | SETTINGS.get(kind, {})
+    found |= {"activation": activations[activation]} | FACTS["settings"][model_type] | FACTS["settings"].get(kind, {})
     if kind != "classifier":
         found["tie_embeddings"] = theirs.get("tie_word_embeddings", model_type != "llama")
     return found
