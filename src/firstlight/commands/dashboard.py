@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,10 @@ from firstlight.kind.registry import KINDS
 from firstlight.terminal_text import say
 
 STEP = "trainer/global_step"  # the training step; W&B's own step counts log calls
-COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}
+PINNED = [  # columns of the table of runs
+    *(f"config:{name}.value" for name in ("task", "model_name", "dropout", "context_length")),
+    *("summary:val/loss", "summary:val/accuracy"),
+]
 
 
 @dataclass
@@ -66,18 +68,17 @@ def build(project: str, entity: str) -> Any:
         raise UserError(f"the dashboard requires wandb-workspaces: {install_command('dashboard')}") from error
 
     packages = ["firstlight.commands", *(kind.package for kind in KINDS.values())]
-    sections = [comparison(), *chain.from_iterable(map(described, packages))]
+    sections = [each for package in packages for each in described(package)]
     for each in sections:
         for number, panel in enumerate(each.panels):  # replaces random ids, so that the file is always the same
             panel._id = hashlib.sha256(f"{each.name} {number}".encode()).hexdigest()[:12]
-    columns = [f"config:{name}.value" for name in COMPARED.values()] + ["summary:val/loss", "summary:val/accuracy"]
     return ws.Workspace(
         name="firstlight",
         entity=entity,
         project=project,
         sections=sections,
         settings=ws.WorkspaceSettings(x_axis=STEP, max_runs=50),
-        runset_settings=ws.RunsetSettings(pinned_columns=columns),
+        runset_settings=ws.RunsetSettings(pinned_columns=PINNED),
         auto_generate_panels=False,
     )
 
@@ -101,40 +102,16 @@ def push(workspace: Any) -> str:
     return workspace.url
 
 
-# --- the sections and their panels ---
-
-
-def comparison() -> Any:
-    """Return the section that compares the options of all runs."""
-    import wandb_workspaces.reports.v2 as wr
-
-    axes = [wr.ParallelCoordinatesPlotColumn(wr.Config(name), display_name=title) for title, name in COMPARED.items()]
-    axes += [wr.ParallelCoordinatesPlotColumn(wr.SummaryMetric(name)) for name in ("val/accuracy", "val/loss")]
-    return section(
-        "Comparison",
-        wr.ParallelCoordinatesPlot(columns=axes, title="Options and results"),
-        wr.ParameterImportancePlot(with_respect_to="val/loss"),
-        wr.ParameterImportancePlot(with_respect_to="val/accuracy"),
-        wr.ScatterPlot(title="Size", x=wr.SummaryMetric("parameters"), y=wr.SummaryMetric("val/loss"), log_x=True),
-        wr.RunComparer(diff_only="split"),
-    )
-
-
 def described(package: str) -> Iterator[Any]:
     """Yield the sections in dashboard.yaml of a package: by name, a list of W&B's panels with their arguments.
 
     The x axis of a LinePlot is the training step, unless it is given.
     """
     import wandb_workspaces.reports.v2 as wr
+    import wandb_workspaces.workspaces as ws
 
     path, defaults = Path(str(files(package))) / "dashboard.yaml", {"LinePlot": {"x": STEP}}
     for name, panels in (read_yaml(path) if path.is_file() else {}).items():
         named = ((form, options) for each in panels for form, options in each.items())
-        yield section(name, *(getattr(wr, form)(**defaults.get(form, {}) | options) for form, options in named))
-
-
-def section(name: str, *panels: Any) -> Any:
-    """Return a section with panels."""
-    import wandb_workspaces.workspaces as ws
-
-    return ws.Section(name=name, panels=list(panels), is_open=True)
+        made = [getattr(wr, form)(**defaults.get(form, {}) | options) for form, options in named]
+        yield ws.Section(name=name, panels=made, is_open=True)
