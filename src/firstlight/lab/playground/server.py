@@ -10,12 +10,11 @@ from typing import Any
 import h11
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -41,53 +40,53 @@ HEADERS = {  # of every answer; the browser loads nothing from other addresses
 
 
 class Playground:
-    """Web application of the playground. The event `stopping` ends all streams.
-
-    Each run has a lock, so it computes one answer or one event of a stream at a time.
-    """
+    """Web application of the playground. The event `stopping` ends all streams."""
 
     def __init__(self, panels: Sequence[Panel]) -> None:
-        self.panels = panels
         self.stopping = threading.Event()
-        self._locks = [threading.Lock() for _ in panels]
+        of_runs = (Mount(f"/runs/{number}", routes=self._routes(panel)) for number, panel in enumerate(panels))
         self.app: ASGIApp = Starlette(
             routes=[
                 _fixed("/", page(panels), "text/html"),
                 _fixed("/page.js", exported_script(), "text/javascript"),
-                Route("/runs/{number:int}/network", self.network),
-                Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
-                Route("/runs/{number:int}/write", self.write, methods=["POST"]),
+                *of_runs,
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)],
             exception_handlers=dict.fromkeys((BadInputError, UserError, ClientDisconnect, Exception), _notice),
         )
 
-    async def network(self, request: Request) -> Response:
-        """Return what the page requires to compute a run itself, as JSON."""
-        _, panel = self._panel(request)
-        return JSONResponse(await run_in_threadpool(packed, panel))
+    def _routes(self, panel: Panel) -> list[Route]:
+        """Return the routes of a run, which has a lock, so that it computes one answer or event at a time."""
+        lock = threading.Lock()
 
-    async def answer(self, request: Request) -> Response:
-        """Return the answer of a run to a text, as JSON."""
-        number, panel, asked = await self._asked(request, streams=False)
+        async def network(_: Request) -> Response:
+            """Return what the page requires to compute the run itself, as JSON."""
+            return JSONResponse(await run_in_threadpool(packed, panel))
 
-        def locked() -> Answer:
-            with self._locks[number]:
-                return panel.answer(asked)
+        async def answer(request: Request) -> Response:
+            """Return the answer of the run to a text, as JSON."""
+            asked = await _inputs(request)
 
-        return JSONResponse(await run_in_threadpool(locked))
+            def locked() -> Answer:
+                with lock:
+                    return panel.answer(asked)
 
-    async def write(self, request: Request) -> Response:
-        """Return the text of a run as a stream, with one JSON object on each line."""
-        number, panel, asked = await self._asked(request, streams=True)
-        lines = (json.dumps(event) + "\n" for event in self._in_turn(panel.write(asked), number))
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+            return JSONResponse(await run_in_threadpool(locked))
 
-    def _in_turn(self, events: Iterator[Event], number: int) -> Iterator[Event]:
+        async def write(request: Request) -> Response:
+            """Return the text of the run as a stream, with one JSON object on each line."""
+            events = self._in_turn(panel.write(await _inputs(request)), lock)
+            lines = (json.dumps(event) + "\n" for event in events)
+            return StreamingResponse(lines, media_type="application/x-ndjson")
+
+        path, endpoint = ("/write", write) if panel.streams else ("/answer", answer)
+        return [Route("/network", network), Route(path, endpoint, methods=["POST"])]
+
+    def _in_turn(self, events: Iterator[Event], lock: threading.Lock) -> Iterator[Event]:
         """Yield events, each computed under the lock of its run. After an error, yield it and stop."""
         while not self.stopping.is_set():
             try:
-                with self._locks[number]:
+                with lock:
                     event = next(events, None)
             except UserError as error:
                 event, events = {"error": str(error)}, iter(())
@@ -97,19 +96,6 @@ class Playground:
             if event is None:
                 return
             yield event
-
-    async def _asked(self, request: Request, *, streams: bool) -> tuple[int, Panel, Inputs]:
-        """Return the number of a run, its panel, and the fields of a request. streams: whether the run must stream."""
-        number, panel = self._panel(request)
-        if panel.streams is not streams:
-            raise HTTPException(404)
-        return number, panel, await _inputs(request)
-
-    def _panel(self, request: Request) -> tuple[int, Panel]:
-        number = request.path_params["number"]
-        if number >= len(self.panels):
-            raise HTTPException(404)
-        return number, self.panels[number]
 
 
 def _fixed(path: str, text: str, media_type: str) -> Route:
