@@ -22,7 +22,6 @@ from firstlight.data.tables import ReviewBatch, TokenTable, fitted
 from firstlight.data.target_encoding import NgramTargetEncoding, num_features
 from firstlight.errors import UserError
 from firstlight.lit.losses import group_terms
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -95,13 +94,10 @@ class ReviewData(TextRows):
         return self.reader is not None and tuple(self.reader["class_names"]) == SENTIMENTS
 
     def encode(self) -> EncodedTexts:
-        if self.reader is None:
-            return encode(self.source, self.options, self.given_tokenizer)
-        tokenizer: Any = tokenizer_of_json(self.reader["tokenizer"])
-        label_names = self.reader["label_names"]
+        label_names = self.reader and self.reader["label_names"]
         if self._is_read_as_sentiments and tuple(label_names) == STARS and self.options.labels is Labels.classes:
             label_names = list(SENTIMENTS)
-        return encode(self.source, self.options, tokenizer, label_names)
+        return encode(self.source, self.options, self.given_tokenizer, label_names)
 
     @property
     def num_classes(self) -> int:

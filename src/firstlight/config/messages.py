@@ -15,7 +15,6 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
@@ -182,13 +181,9 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 def known_keys() -> list[str]:
     """Return all groups and keys of the configuration of the task that is typed."""
-    return [*config_files.groups(), *flat_keys(_typed_task()), *KEYS_OF_SWEEPS]
-
-
-def _typed_task() -> DictConfig:
-    """Return the configuration of the task that is typed, or without a task if it does not exist."""
     task = value_of("task", sys.argv[1:])
-    return compose([f"task={task}"] if task in config_files.choices("task") else [])
+    config = compose([f"task={task}"] if task in config_files.choices("task") else [])
+    return [*config_files.groups(), *flat_keys(config), *KEYS_OF_SWEEPS]
 
 
 def nearest_keys(word: str, known: Collection[str]) -> list[str]:

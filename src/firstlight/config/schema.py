@@ -176,14 +176,12 @@ def register_schemas() -> None:
     """Register the schemas with Hydra, so that the defaults lists in conf/ can name them."""
     store = ConfigStore.instance()
     store.store(name="root_schema", node=RootConfig)
-    store.store(group="schema", name="paths", node=PathsConfig)
-    store.store(group="schema", name="sweep", node=SweepConfig)
-    store.store(group="schema", name="tokenizer", node=TokenizerOptions)
-    store.store(group="schema", name="vectors", node=VectorsNode)
+    nodes: dict[str, Any] = {"paths": PathsConfig, "sweep": SweepConfig}
+    nodes |= {"tokenizer": TokenizerOptions, "vectors": VectorsNode}
     for kind in KINDS.values():
-        store.store(group="schema", name=kind.name, node=kind.model)
-        for name, node in kind.schema.items():
-            store.store(group="schema", name=name, node=node)
+        nodes |= {kind.name: kind.model, **kind.schema}
+    for name, node in nodes.items():
+        store.store(group="schema", name=name, node=node)
 
 
 def compose(overrides: Iterable[str], *, with_hydra: bool = False) -> DictConfig:

@@ -165,9 +165,8 @@ class LengthBatches(EndlessBatches):
     def __init__(self, rows: np.ndarray, lengths: np.ndarray, batch_tokens: int, seed: int, **share: int) -> None:
         """rows: (n,) row numbers; lengths: (n,) their numbers of tokens; batch_tokens: the limit of one process."""
         super().__init__(batch_tokens, seed, **share)
-        self.batch_tokens = self.batch_size  # the limit of all processes together
         self.rows, self.lengths = rows, lengths
-        self._cuts = self._cut(self._padded(np.sort(lengths)))
+        self._cuts = self._cut(self._padded(np.sort(lengths)), self.batch_size)
 
     def __len__(self) -> int:
         """Return the number of batches of one pass over the rows."""
@@ -185,13 +184,13 @@ class LengthBatches(EndlessBatches):
         """Repeat the last value, the longest row, until every process gets the same number of values."""
         return np.pad(values, (0, -len(values) % self.world_size), mode="edge")
 
-    def _cut(self, lengths: np.ndarray) -> np.ndarray:
-        """Return the start of each batch but the first. lengths: (n,), ascending."""
+    def _cut(self, lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
+        """Return the start of each batch but the first. lengths: (n,), ascending; batch_tokens: of all processes."""
         cuts, begin = [], 0
         while begin < len(lengths):
-            longest = lengths[begin : begin + self.batch_tokens].clip(min=1)  # the longest row of a batch ending here
+            longest = lengths[begin : begin + batch_tokens].clip(min=1)  # the longest row of a batch ending here
             sizes = np.arange(1, len(longest) + 1) * longest
-            count = int(np.searchsorted(sizes, self.batch_tokens, side="right"))
+            count = int(np.searchsorted(sizes, batch_tokens, side="right"))
             begin += max(count // self.world_size, 1) * self.world_size
             cuts.append(begin)
         return np.array(cuts[:-1], dtype=np.int64)
@@ -281,11 +280,9 @@ class ResumableLoader(TableLoader):
 class PassLoader(TableLoader):
     """Loader of training batches without a trainer. Each iteration is the next pass over the data, in a new order."""
 
-    def __init__(self, dataset: Dataset[Any], batches: EndlessBatches, look_up: Callable[[Any], Any]) -> None:
-        super().__init__(dataset, batches, look_up=look_up)
-        self.batches: EndlessBatches
-        self.taken = 0  # the number of batches taken in all passes
-        self._is_restored = False
+    batches: EndlessBatches
+    taken = 0  # the number of batches taken in all passes
+    _is_restored = False
 
     def __iter__(self) -> Iterator[Any]:
         if not self._is_restored:

@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +97,8 @@ def damage(folder: Path) -> str | None:
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array as .npy. If the disk is full, the OSError has an errno, which that of `numpy.save` lacks."""
     with path.open("wb") as file:
-        np.save(_Writer(file.write), array)
-
-
-class _Writer(NamedTuple):
-    """A file with only a method `write`, so that numpy does not use its file descriptor."""
-
-    write: Callable[[bytes], int]
+        writer: Any = SimpleNamespace(write=file.write)  # so that numpy does not use the file descriptor
+        np.save(writer, array)
 
 
 def _make_parents(folder: Path) -> None:

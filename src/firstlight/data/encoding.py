@@ -29,6 +29,7 @@ from firstlight.text.tokenizers import Text, Tokenizer
 VERSION = 5  # increase it when the encoding changes, so that the cache is not reused
 LARGE = 2**26  # bytes of files that are read several times and encoded by several processes
 ROWS_AT_ONCE = 2**15
+KEYS = ("text_column", "label_column", "choice_columns")  # options that name columns, of which some may be absent
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +121,6 @@ def _encode(
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     labeled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
-    is_used = {"text_column": True, "label_column": labeled is not None, "choice_columns": choices is not None}
-    keys = [key for key, used in is_used.items() if used]
     is_large = sum(path.stat().st_size for path in source.files.values() if path.is_file()) > LARGE
     kept: list[Text] = []  # all texts, unless the source is large
     labels, numbers, first_lines = list[int](), array("q"), dict[str, dict[str, int]]()
@@ -136,7 +135,7 @@ def _encode(
 
     index_of: dict[str, int] = {}
     for split in source.splits:
-        for line, values in rows_of_columns(source, split, options, keys, columns):
+        for line, values in rows_of_columns(source, split, options, KEYS, columns):
             for answer in [] if choices is None else columns[-choices.num_choices :]:
                 if not values[answer].strip():
                     problem = f"{source.place(split, line)}: the answer in column {answer} is empty"
@@ -206,7 +205,7 @@ def rows_of_columns(
     """
     key_of_column: dict[str, str] = {}
     for key in keys:
-        named = getattr(options, key)
+        named = getattr(options, key, None) or ()
         key_of_column |= dict.fromkeys([named] if isinstance(named, str) else named, key)
     try:
         for row in source.rows(split, list(key_of_column)):

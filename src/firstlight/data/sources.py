@@ -182,9 +182,8 @@ def local_folder(name: str) -> Path | None:
     root = os.environ.get(DATA_VARIABLE)
     if root and not Path(root).is_dir():
         raise UserError(f"{DATA_VARIABLE}={root} is not a folder; correct it, or unset it")
-    candidates = [Path(root) / name] if root else []
-    candidates.append(Path("data") / name)
-    return next((folder for folder in candidates if folder.is_dir()), None)
+    folders = (Path(parent, name) for parent in (root, "data") if parent)
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def local_source(options: Any, where: Path, files: dict[str, Path]) -> Source:
@@ -272,11 +271,9 @@ def _newest_revision(dataset_id: str) -> str:
         raise UserError(f"{dataset_id} is gated on the Hub; accept its terms, then run `hf auth login`") from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
-    except HfHubHTTPError as error:
-        if error.response.status_code == UNAUTHORIZED:
-            raise UserError("the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN") from error
-        raise UnreachableError(str(error)) from error
     except Exception as error:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code == UNAUTHORIZED:
+            raise UserError("the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN") from error
         if not _is_network_error(error):
             raise
         raise UnreachableError(str(error)) from error

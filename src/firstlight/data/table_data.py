@@ -56,6 +56,7 @@ class TableData(LightningDataModule):
         options_type: The class of these options. The decorator `takes` sets it.
         tokenizer: The tokenizer of the texts, or of the target sentences of a translator. Set by `setup`.
         given_tokenizer: The tokenizer that replaces one of the training texts, or None.
+        reader: The metadata of a trained network that reads this data, or None.
         table: The module that turns indices into a batch of tokens. Set by `setup`.
         index_batch: The type of a batch of indices.
 
@@ -77,6 +78,7 @@ class TableData(LightningDataModule):
     table: Any
     tokenizer: Any
     given_tokenizer: Any = None
+    reader: Any = None
 
     def __init__(self, *rows: Any, **options: Any) -> None:
         super().__init__()
@@ -155,7 +157,7 @@ class TableData(LightningDataModule):
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> TableLoader:
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
         if self.trainer is None or not self.is_asked_by_trainer:
-            return self.signed(PassLoader(dataset, batches, self.look_up))
+            return self.signed(PassLoader(dataset, batches, look_up=self.look_up))
         return self.signed(ResumableLoader(dataset, batches, self.trainer))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
@@ -191,7 +193,7 @@ class TableData(LightningDataModule):
 
     def read_as(self, metadata: dict[str, Any]) -> None:
         """Use the tokenizers and the names of the labels in the metadata of a checkpoint."""
-        raise NotImplementedError
+        self.reader, self.given_tokenizer = metadata, tokenizer_of_json(metadata["tokenizer"])
 
     def look_up(self, batch: Any) -> Any:
         """Return the batch of tokens of a batch of indices, on the CPU."""
@@ -285,12 +287,10 @@ class TextRows(RowData):
 
     Attributes:
         encoded: The encoded texts. Set by `setup`.
-        reader: The metadata of a trained network that reads this data, or None.
     """
 
     index_batch: ClassVar[type] = RowBatch
     encoded: EncodedTexts
-    reader: dict[str, Any] | None = None
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
@@ -298,13 +298,7 @@ class TextRows(RowData):
 
     def encode(self) -> EncodedTexts:
         """Return the encoded texts, from the cache if it has them."""
-        tokenizer: Any = self.given_tokenizer
-        if self.reader is not None:
-            tokenizer = tokenizer_of_json(self.reader["tokenizer"])
-        return encode(self.source, self.options, tokenizer)
-
-    def read_as(self, metadata: dict[str, Any]) -> None:
-        self.reader = metadata
+        return encode(self.source, self.options, self.given_tokenizer)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         rows = self.encoded.rows_of(split)

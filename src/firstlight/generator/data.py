@@ -21,7 +21,6 @@ from firstlight.data.tables import StreamTable
 from firstlight.errors import UserError
 from firstlight.generator.corpus import Corpus, encode_text, find_text, prepared_text
 from firstlight.generator.options import CharacterOptions, Preparation
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import as_texts
 from firstlight.text.text_tokenizers import TextTokenizer, decode
 from firstlight.text.tokenizers import PAD_ID, Text
@@ -42,7 +41,6 @@ class StreamData(TableData):
     corpus: Corpus | EncodedTexts
     tokenizer: TextTokenizer
     separator_id: int | None = None
-    reader: Any = None  # the tokenizer of a trained network that reads this data
     stateful_window: int | None = None  # as in `CharacterOptions`
     table: StreamTable
 
@@ -118,9 +116,6 @@ class StreamData(TableData):
             streams = batches.joined if isinstance(batches, windows.ShuffledDocuments) else lambda _: text
             batches = windows.ContinuedWindows(streams, self.stateful_window, options.batch_size)
         return self.training_loader(windows.Windows(), batches)
-
-    def read_as(self, metadata: dict[str, Any]) -> None:
-        self.reader = tokenizer_of_json(metadata["tokenizer"])
 
     def split_loader(self, split: str) -> TableLoader:
         """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
@@ -203,14 +198,14 @@ class CharacterData(StreamData):
         """Encode the text unless the cache has it, and log its statistics."""
         if hasattr(self, "corpus"):
             return
-        self.corpus = encode_text(self.source, self.options, self.reader or self.given_tokenizer)
+        self.corpus = encode_text(self.source, self.options, self.given_tokenizer)
         rows = (f"{name}: {value}" for name, value in as_texts(self.corpus.statistics).items())
         log.info("%s: %s", self.source.where, "; ".join(rows))
 
     def open(self) -> None:
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""
         if not hasattr(self, "corpus"):
-            self.corpus = encode_text(self.source, self.options, self.reader or self.given_tokenizer)
+            self.corpus = encode_text(self.source, self.options, self.given_tokenizer)
         self.tokenizer, self.stateful_window = self.corpus.tokenizer, self.options.stateful_window
         if self.options.preparation is Preparation.lines:
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
@@ -262,7 +257,7 @@ class ReviewTextData(StreamData):
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""
-        encode(self.source, self.options, self.reader)
+        encode(self.source, self.options, self.given_tokenizer)
 
     def texts_of(self, split: str) -> Sequence[Text]:
         return self.source.values(self.options.text_columns, self._documents[split])
@@ -273,5 +268,5 @@ class ReviewTextData(StreamData):
 
     def open(self) -> None:
         """Open the encoded texts and set `corpus` and `tokenizer`."""
-        self.corpus = encode(self.source, self.options, self.reader)
+        self.corpus = encode(self.source, self.options, self.given_tokenizer)
         self.tokenizer = self.corpus.tokenizer
