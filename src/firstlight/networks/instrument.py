@@ -77,16 +77,14 @@ class ActivationCache(dict[str, Tensor]):
     """
 
     def __missing__(self, key: Any) -> Tensor:
-        name = key
+        names = [key]
         if isinstance(key, tuple):
             step, layer = key
-            name = f"blocks.{layer}.hook_{step}"
-            for part in ("attn", "mlp"):
-                if (inner := f"blocks.{layer}.{part}.hook_{step}") in self:
-                    return self[inner]
-        if name is not key and name in self:
-            return self[name]
-        raise KeyError(_unknown(name, self))
+            names = [f"blocks.{layer}.{part}hook_{step}" for part in ("attn.", "mlp.", "")]
+        found = next((name for name in names if name in self), None)
+        if found is None:
+            raise KeyError(_unknown(names[-1], self))
+        return self[found]
 
 
 def activation_names(network: nn.Module) -> list[str]:
@@ -107,7 +105,7 @@ def activation_names(network: nn.Module) -> list[str]:
         >>> names[:3], names[-1]
         (['hook_embed', 'blocks.0.hook_resid_pre', 'blocks.0.ln1.hook_normalized'], 'blocks.0.hook_resid_post')
     """
-    return list(_points(network))
+    return list(points_of(network))
 
 
 @contextmanager
@@ -137,7 +135,7 @@ def hooks(network: nn.Module, fwd_hooks: Iterable[tuple[NamesFilter, HookFunctio
         ...     network(torch.tensor([[4, 7, 9]])).shape
         torch.Size([1, 3, 23])
     """
-    points = _points(network)
+    points = points_of(network)
     wanted = [(name, function) for names, function in fwd_hooks for name in _chosen(names, points)]
     with ExitStack() as opened:
         for module in network.modules():
@@ -207,8 +205,8 @@ def run_with_cache(network: nn.Module, *inputs: Any, names_filter: NamesFilter =
     return run_with_hooks(network, *inputs, fwd_hooks=[(names_filter, keep)]), cache
 
 
-def _points(network: nn.Module) -> dict[str, Point]:
-    """Return the place of each activation by its name, block by block."""
+def points_of(network: nn.Module) -> dict[str, Point]:
+    """Return the place of each activation by its name, block by block. Raises ValueError for other networks."""
     points: dict[str, Point] = {}
     for stack, (prefix, positions, norm, norm_name) in STACKS.items():
         blocks = getattr(network, stack, None)

@@ -6,14 +6,13 @@ feed-forward layer, and `blocks.0` the complete block.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.instrument import Hook, activation_names, hooks, run_with_cache, run_with_hooks
+from firstlight.networks.instrument import Hook, activation_names, hooks, points_of, run_with_cache, run_with_hooks
 from firstlight.networks.layers import NormOverWords
 from firstlight.networks.pooling import AttentionPool, BertPool
 
@@ -47,11 +46,7 @@ def logit_lens(network: nn.Module, *inputs: Any) -> dict[str, Tensor]:
     names = [name for name in _of_last_stack(network) if name.endswith(("hook_resid_pre", "hook_resid_post"))]
     names = [names[0], *(name for name in names if name.endswith("post"))]
     _, cache = run_with_cache(network, *inputs, names_filter=names)
-
-    def lens(name: str) -> Tensor:
-        return run_with_hooks(network, *inputs, fwd_hooks=[(names[-1], lambda _value, hook: cache[name])])  # noqa: ARG005
-
-    return {name: lens(name) for name in names}
+    return {name: _output_with(network, inputs, names[-1], cache[name]) for name in names}
 
 
 def direct_logit_attribution(network: nn.Module, *inputs: Any, score: Score) -> dict[str, float]:
@@ -82,7 +77,7 @@ def direct_logit_attribution(network: nn.Module, *inputs: Any, score: Score) -> 
         >>> list(found)
         ['embedding', 'blocks.0.attn.0', 'blocks.0.attn.1', 'blocks.0.mlp', 'biases']
     """
-    names = _of_last_stack(network)
+    points, names = points_of(network), _of_last_stack(network)
     outputs = [names[0], *(name for name in names if name.endswith(OUTPUTS))]
     leaves: dict[str, Tensor] = {}
     heads: dict[str, Tensor] = {}
@@ -102,7 +97,7 @@ def direct_logit_attribution(network: nn.Module, *inputs: Any, score: Score) -> 
     for name, gradient in zip(leaves, gradients, strict=True):
         part = _part(name)
         if part in heads:
-            output = network.get_submodule(_module_of(network, part)).output
+            output: Any = points[name].module.output
             of_z = gradient @ output.weight if isinstance(output, nn.Linear) else gradient  # (batch, length, heads · e)
             sums = (of_z.unflatten(-1, heads[part].shape[2:]) * heads[part]).sum(dim=(0, 1, 3))
             found |= {f"{part}.{head}": float(value) for head, value in enumerate(sums.detach())}
@@ -201,22 +196,20 @@ def mean_ablation(network: nn.Module, *inputs: Any, losses: Score) -> dict[str, 
         rows = (value.new_ones(value.shape[:2]) if real is None else real).bool().flatten(0, -2)
         return value[rows.repeat(len(value) // len(rows), 1)].mean(dim=0)
 
-    def loss(name: str, replace: Callable[[Tensor], Tensor]) -> Tensor:
-        return losses(run_with_hooks(network, *inputs, fwd_hooks=[(name, lambda value, hook: replace(value))])) - base  # noqa: ARG005
-
     changes: dict[str, Tensor] = {}
     for name, value in cache.items():
         part = _part(name)
         if name.endswith("hook_z"):
             for head, of_head in enumerate(mean(name, value)):
-                changes[f"{part}.{head}"] = loss(name, partial(_with_head, head=head, of_head=of_head))
+                constant = value.clone()
+                constant[:, :, head] = of_head
+                changes[f"{part}.{head}"] = losses(_output_with(network, inputs, name, constant)) - base
         elif name.endswith("hook_mlp_out"):
-            changes[part] = loss(name, mean(name, value).expand_as)
+            changes[part] = losses(_output_with(network, inputs, name, mean(name, value).expand_as(value))) - base
         elif name.endswith("hook_resid_post"):
             block = name.removesuffix(".hook_resid_post")
             before = cache[f"{block}.hook_resid_pre"]
-            constant = before + mean(name, value - before)
-            changes[block] = loss(name, constant.expand_as)
+            changes[block] = losses(_output_with(network, inputs, name, before + mean(name, value - before))) - base
     return changes
 
 
@@ -310,17 +303,9 @@ def _part(name: str) -> str:
     return f"{block}.{step.removeprefix('hook_').removesuffix('_out')}" if step.endswith("_out") else block
 
 
-def _module_of(network: Any, part: str) -> str:
-    """Return the name of the module of an attention. Blocks that are applied again are the same modules."""
-    stack, number, attention = part.split(".")
-    layer = "cross_attention" if attention == "cross_attn" else "self_attention"
-    return f"{stack}.{int(number) % len(getattr(network, stack))}.{layer}"
-
-
-def _with_head(value: Tensor, *, head: int, of_head: Tensor) -> Tensor:
-    value = value.clone()
-    value[:, :, head] = of_head
-    return value
+def _output_with(network: nn.Module, inputs: Sequence[Any], name: str, value: Tensor) -> Any:
+    """Return the output of a network if one of its activations has another value."""
+    return run_with_hooks(network, *inputs, fwd_hooks=[(name, lambda _value, hook: value)])  # noqa: ARG005
 
 
 @contextmanager
