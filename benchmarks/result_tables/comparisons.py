@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from firstlight.lab.reports.significance import Difference, Estimate, holm, mcnemar, paired_bootstrap
+from firstlight.lab.reports.significance import Difference, Estimate, mcnemar, paired_bootstrap
+from firstlight.lab.reports.verdicts import holm
 from result_tables.plan import PAIRS, SHARES, Column
 from result_tables.records import correct_of
 from result_tables.runs import Record

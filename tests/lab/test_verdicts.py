@@ -18,8 +18,6 @@ from firstlight.lab.reports.verdicts import (
     by_unit,
     compare,
     difference_text,
-    short_verdict,
-    verdict_text,
     verdicts,
 )
 from firstlight.runs.predictions import Predictions
@@ -292,9 +290,9 @@ def test_a_difference_has_as_many_digits_as_its_interval(value, half, metric, te
 
 
 def test_verdicts_in_words() -> None:
-    assert verdict_text(Verdict("worse", -0.019, 0.006, 0.01), METRIC) == "worse by 1.9 ± 0.6 points"
+    assert Verdict("worse", -0.019, 0.006, 0.01).text(METRIC) == "worse by 1.9 ± 0.6 points"
     undecided = Verdict("undecided", 0.003, 0.011, 0.4, 5, "about 5 more seeds would decide")
-    assert verdict_text(undecided, METRIC) == "undecided (0.3 ± 1.1 points; about 5 more seeds would decide)"
-    assert short_verdict(undecided, METRIC) == "undecided, +5 seeds"
+    assert undecided.text(METRIC) == "undecided (0.3 ± 1.1 points; about 5 more seeds would decide)"
+    assert undecided.short_text(METRIC) == "undecided, +5 seeds"
     (verdict,) = (each for each in board_of([*group(WORSE), a_run(0.9, model="small")]).verdicts if each)
-    assert short_verdict(verdict, METRIC) == "undecided, one seed"
+    assert verdict.short_text(METRIC) == "undecided, one seed"

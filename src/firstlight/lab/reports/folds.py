@@ -13,7 +13,7 @@ from firstlight.lab.reports import significance
 from firstlight.lab.reports.all_runs import FOLDS, SEEDS, SavedPredictions, has_folds
 from firstlight.lab.reports.boards import Board, common_metric, short_name, swept_keys
 from firstlight.lab.reports.tables import Column, Section, Table
-from firstlight.lab.reports.verdicts import LEVEL, MOST_BLOCKS, SHARES, Load, by_unit, over_texts
+from firstlight.lab.reports.verdicts import LEVEL, MOST_BLOCKS, SHARES, Load, by_unit, holm, over_texts
 from firstlight.runs.predictions import COUNTS, Predictions
 from firstlight.runs.summary import SAMPLE_MARK, SEED, Run, grouped, shown
 
@@ -166,7 +166,7 @@ def _differences(pairs: Sequence[tuple[Pooled, Pooled]], metric: str, *, falls: 
         texts = over_texts(first, second, metric, lambda run: joined.get(run.folder), strata=one.strata)  # noqa: B023
         share = sizes["test"] / sizes["train"] if {"test", "train"} <= {*sizes} else 1 / (len(one.of_folds) - 1)
         tests.append((texts, significance.corrected_folds(one.of_folds, two.of_folds, share)))
-    corrected = significance.holm([max(texts.p if texts else 0, folds.p) for texts, folds in tests])
+    corrected = holm([max(texts.p if texts else 0, folds.p) for texts, folds in tests])
     rows = []
     for (one, two), (texts, folds), p in zip(pairs, tests, corrected, strict=True):
         estimate = (texts or folds).estimate

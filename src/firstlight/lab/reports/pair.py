@@ -16,7 +16,7 @@ from firstlight.lab.reports.all_runs import Configuration, SavedPredictions, at,
 from firstlight.lab.reports.boards import Board, Direction, board_of, common_metric, notes_of, spread_of
 from firstlight.lab.reports.page import page
 from firstlight.lab.reports.tables import Section, Table, direction, duration, spread_text
-from firstlight.lab.reports.verdicts import Load, by_unit, compare, difference_text, over_texts, verdict_text, verdicts
+from firstlight.lab.reports.verdicts import LEVEL, Load, by_unit, compare, difference_text, holm, over_texts, verdicts
 from firstlight.runs.folder import SAMPLE_NOTE, SWEEP_FILE, RunFolder
 from firstlight.runs.gather import read_run
 from firstlight.runs.named import find_run
@@ -95,7 +95,7 @@ def decision(board: Board, names: Sequence[str], sides: Sequence[list[Run]], loa
     means = (f"{name} {spread_text(spread_of(side, metric))}" for name, side in zip(names, sides, strict=True))
     lines = [
         f"{board.name}, {direction(board)}: {' against '.join(means)}",
-        f"{names[0]} against {names[1]}: {'; '.join([verdict_text(verdict, metric), *tested])}",
+        f"{names[0]} against {names[1]}: {'; '.join([verdict.text(metric), *tested])}",
     ]
     lacking = FEWEST_SEEDS - found.seeds if verdict.lacks_seeds else 0
     if more := verdict.more_seeds or lacking:
@@ -186,7 +186,7 @@ def _result(runs: Runs, load: Load, metric: str, falls: Direction) -> list[str]:
     difference = over_texts(by_unit(runs[1:]), by_unit(runs[:1]), metric, load)
     if difference is None:
         return [f"{which}: {values}. Whether the texts show a difference cannot be tested."]
-    if not difference.is_significant:
+    if difference.p >= LEVEL:
         which = f"It is undecided whether {which},"
     size = difference_text(second - first, difference.estimate.half_width, metric)
     return [
@@ -224,7 +224,7 @@ def _change(one: float | None, two: float | None) -> str:
 
 def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
     """Return a row for each true class. McNemar's tests of all classes are corrected together."""
-    from firstlight.lab.reports.significance import LEVEL, holm, mcnemar  # imports NumPy
+    from firstlight.lab.reports.significance import mcnemar  # imports NumPy
 
     one, two = sides
     assert one.targets is not None

@@ -73,11 +73,6 @@ class Difference:
         return self.standard_error * self._quantile(level)
 
     @property
-    def is_significant(self) -> bool:
-        """Whether p is below LEVEL."""
-        return self.p < LEVEL
-
-    @property
     def standard_error(self) -> float:
         """The standard error of the difference."""
         return self.estimate.half_width / self._quantile(LEVEL)
@@ -150,16 +145,13 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], blocks: Sequen
     first, second: (pairs,) the results of the two settings; equal places have the same seed and the same other
     settings. blocks: (pairs,) the number of the other settings of each pair; None: all are equal. The difference may
     depend on the other settings, so its variance is that within the blocks, with pairs − blocks degrees of freedom: the
-    main effect of a factorial experiment (Box, Hunter & Hunter 2005, chapter 5). Without a block of two pairs, the
-    interval is infinite and p is 1.
+    main effect of a factorial experiment (Box, Hunter & Hunter 2005, chapter 5). One block must have two pairs.
     """
     differences = _differences(first, second)
     count = len(differences)
     number = np.unique(np.zeros(count) if blocks is None else np.asarray(blocks), return_inverse=True)[1]
     sizes = np.bincount(number)
     value, freedom = float(differences.mean()), count - len(sizes)
-    if freedom == 0:
-        return Difference(Estimate(value, -math.inf, math.inf, count), 1.0)
     within = differences - (np.bincount(number, differences) / sizes)[number]
     error = math.sqrt(float(within @ within) / freedom / count)
     return _by_t(value, error, freedom, count)
@@ -190,19 +182,13 @@ def _differences(first: Sequence[float], second: Sequence[float]) -> np.ndarray:
 def unpaired_seeds(first: Sequence[float], second: Sequence[float]) -> Difference:
     """Return the difference of two means over different seeds with Welch's t test (Welch 1947).
 
-    The degrees of freedom are those of Welch and Satterthwaite. Fewer than two seeds of one setting decide nothing: the
-    interval is infinite and p is 1.
+    The degrees of freedom are those of Welch and Satterthwaite. Each setting must have at least two seeds.
     """
     one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     value, count = float(one.mean() - two.mean()), min(len(one), len(two))
-    if count == 1:
-        return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
     parts = [float(each.var(ddof=1)) / len(each) for each in (one, two)]
-    variance = sum(parts)
-    if variance == 0:
-        return Difference(Estimate(value, value, value, count), float(value == 0))
-    freedom = variance**2 / (parts[0] ** 2 / (len(one) - 1) + parts[1] ** 2 / (len(two) - 1))
-    return _by_t(value, math.sqrt(variance), freedom, count)
+    variance, squares = sum(parts), parts[0] ** 2 / (len(one) - 1) + parts[1] ** 2 / (len(two) - 1)
+    return _by_t(value, math.sqrt(variance), variance**2 / squares if squares else count - 1, count)
 
 
 def _by_t(value: float, error: float, freedom: float, count: int) -> Difference:
@@ -213,19 +199,6 @@ def _by_t(value: float, error: float, freedom: float, count: int) -> Difference:
     half = float(stdtrit(freedom, LIMITS[1])) * error
     p = 2 * float(stdtr(freedom, -abs(value / error))) if error else float(value == 0)
     return Difference(Estimate(value, value - half, value + half, count), p, freedom)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of several tests, corrected by Holm's method (Holm 1979), in the same order.
-
-    The smallest is multiplied by the number of tests, the next by one less, and so on; none becomes smaller than one
-    before it, or larger than 1. With them, the chance of any false "better" among all tests is at most the level.
-    """
-    corrected, largest = [0.0] * len(p_values), 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
-        corrected[index] = largest
-    return corrected
 
 
 def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL) -> int | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
-from firstlight.lab.reports.verdicts import short_verdict, verdict_text
 from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
 from firstlight.terminal_text import say
 
@@ -244,7 +243,8 @@ def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
     verdict = board.verdict(group)
     if verdict is None:
         return "–"
-    return (short_verdict if is_short else verdict_text)(verdict, board.metric or "")
+    metric = board.metric or ""
+    return verdict.short_text(metric) if is_short else verdict.text(metric)
 
 
 def _order_of_verdict(group: Group, board: Board) -> int:

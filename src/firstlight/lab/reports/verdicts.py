@@ -93,6 +93,23 @@ class Verdict:
         word = {"better": "worse", "worse": "better"}.get(self.word, self.word)
         return replace(self, word=word, value=-self.value)
 
+    def text(self, metric: str) -> str:
+        """Return such as `worse by 1.9 ± 0.6 points` or `undecided (0.3 ± 1.1 points; about 5 more seeds …)`."""
+        size = difference_text(self.value, self.half_width, metric)
+        if self.word == "undecided":
+            return f"undecided ({'; '.join(filter(None, (size, self.why)))})"
+        return f"{self.word} by {size}" + (f" ({self.why})" if self.why else "")
+
+    def short_text(self, metric: str) -> str:
+        """Return such as `worse by 1.9 ± 0.6 points` or `undecided, one seed`, for a narrow column."""
+        if self.word != "undecided":
+            return f"{self.word} by {difference_text(self.value, self.half_width, metric)}"
+        if self.lacks_seeds:
+            return "undecided, one seed"
+        if not self.more_seeds:
+            return "undecided"
+        return f"undecided, +{self.more_seeds:,} seed{'' if self.more_seeds == 1 else 's'}"
+
 
 def by_unit(runs: Sequence[Run], keys: Sequence[str] = ()) -> dict[Unit, list[Run]]:
     """Return the runs of each seed and each combination of the values of some keys, the cells of the sweep."""
@@ -183,10 +200,6 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
     falls: whether lower values of the metric are better. A comparison that cannot be tested is not counted as a test.
     """
     tested = [place for place, each in enumerate(comparisons) if each.tests]
-    if not tested:
-        return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
-    from firstlight.lab.reports.significance import holm  # imports NumPy
-
     tested.sort(key=lambda place: comparisons[place].p)
     corrected = dict(zip(tested, holm([comparisons[place].p for place in tested]), strict=True))
     undecided = sum(p >= LEVEL for p in corrected.values())
@@ -195,6 +208,19 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
         _verdict(each, corrected.get(place, 1.0), factors.get(place, undecided or 1), falls=falls)
         for place, each in enumerate(comparisons)
     ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of several tests, corrected by Holm's method (Holm 1979), in the same order.
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; none becomes smaller than one
+    before it, or larger than 1. With them, the chance of any false "better" among all tests is at most the level.
+    """
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = largest
+    return corrected
 
 
 def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
@@ -241,25 +267,6 @@ def difference_text(value: float, half_width: float | None, metric: str) -> str:
     if is_share and (half >= 0.05 or half == 0):
         digits = 1
     return f"{size:.{digits}f} ± {half:.{digits}f}{unit}"
-
-
-def short_verdict(verdict: Verdict, metric: str) -> str:
-    """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, one seed`."""
-    if verdict.word != "undecided":
-        return f"{verdict.word} by {difference_text(verdict.value, verdict.half_width, metric)}"
-    if verdict.lacks_seeds:
-        return "undecided, one seed"
-    if not verdict.more_seeds:
-        return "undecided"
-    return f"undecided, +{verdict.more_seeds:,} seed{'' if verdict.more_seeds == 1 else 's'}"
-
-
-def verdict_text(verdict: Verdict, metric: str) -> str:
-    """Return a verdict, such as `worse by 1.9 ± 0.6 points` or `undecided (0.3 ± 1.1 points; about 5 more seeds …)`."""
-    size = difference_text(verdict.value, verdict.half_width, metric)
-    if verdict.word == "undecided":
-        return f"undecided ({'; '.join(filter(None, (size, verdict.why)))})"
-    return f"{verdict.word} by {size}" + (f" ({verdict.why})" if verdict.why else "")
 
 
 def crossing_text(first: str, second: str, at: Mapping[int, Verdict]) -> str:
