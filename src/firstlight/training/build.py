@@ -90,7 +90,8 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_metadata: di
     for logger in loggers:
         logger.log_hyperparams({**values, **columns})
     every = epochs_between_validations(config, data, epochs)
-    trainer = build_trainer(config, epochs, every, build_callbacks(config, kind), loggers, metadata)
+    of_run = {"logger": loggers, "max_epochs": epochs, "check_val_every_n_epoch": every}
+    trainer = build_trainer(config, metadata, build_callbacks(config, kind), **of_run)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     trainer.precision_plugin.convert_module(module)  # Lightning does it after reading a checkpoint: float64 is rounded
@@ -190,16 +191,13 @@ def _built(name: str, node: DictConfig) -> Callback:
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
     """Return the loggers that config.logger names."""
+    of_run = {"trackio": trackio_logger.logger_options, "wandb": wandb_logger.logger_options}
+    is_sample = data.source.kind is SourceKind.sample
     loggers = []
     for name, node in (config.logger or {}).items():
-        options = {}
-        is_sample = data.source.kind is SourceKind.sample
-        if node and name == "trackio":
-            options = trackio_logger.logger_options(config, node, task, is_sample=is_sample)
-        elif node and name == "wandb":
-            options = wandb_logger.logger_options(config, node, task, is_sample=is_sample)
-            options |= wandb_logger.identity(config, node)
         if node:
+            options = of_run[name](config, node, task, is_sample=is_sample) if name in of_run else {}
+            options |= wandb_logger.identity(config, node) if name == "wandb" else {}
             loggers.append(instantiate(node, **options, _convert_="all"))
     return loggers
 
@@ -230,25 +228,16 @@ def epochs_between_validations(config: DictConfig, data: TableData, epochs: int)
     return epochs // config.epochs if is_longer else 1  # as many validations as config.epochs would have
 
 
-def build_trainer(
-    config: DictConfig,
-    epochs: int,
-    every: int | None,
-    callbacks: list[Callback],
-    loggers: list[Logger],
-    metadata: dict[str, Any],
-) -> Trainer:
-    """Return Lightning's Trainer for a number of epochs, or -1; every: those between two validations, or None."""
+def build_trainer(config: DictConfig, metadata: dict[str, Any], callbacks: list[Callback], **of_run: Any) -> Trainer:
+    """Return Lightning's Trainer. metadata: of its checkpoints; of_run: arguments that replace those of the config."""
     on_slurm = SLURMEnvironment.detect()
     call_overridden_hooks_only()
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,
         **unprofiled,
-        max_epochs=epochs,
-        check_val_every_n_epoch=every,
+        **of_run,
         callbacks=callbacks,
-        logger=loggers,
         # Lightning's own requeue would save in the middle of a step; `hydra/launcher=slurm` requeues.
         plugins=[AtomicCheckpointIO(metadata), *([SLURMEnvironment(auto_requeue=False)] if on_slurm else [])],
         enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),

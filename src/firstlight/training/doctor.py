@@ -134,26 +134,27 @@ def losses_of(changes: Mapping[str, Mapping[str, float]], config: DictConfig, da
     """Return the loss of each trial, and print it."""
     losses = {}
     for name, values in changes.items():
-        changed = copy.deepcopy(config)
-        for key, value in values.items():
-            OmegaConf.update(changed, key, value)
-        losses[name] = loss_after_steps(changed, data)
+        losses[name] = loss_after_steps(config, values, data)
         say(f"      {name:<33} val/loss {losses[name]:.4f} after {STEPS} steps")
     return losses
 
 
-def loss_after_steps(config: DictConfig, data: TableData, steps: int = STEPS) -> float:
+def loss_after_steps(config: DictConfig, changes: Mapping[str, float], data: TableData) -> float:
     """Return the loss on the first validation batches after a short training, infinity if it is not finite.
 
     The schedule is that of the complete training, with its warm-up shortened in proportion.
+
+    changes: values that replace those of the config, by their keys.
     """
     config = copy.deepcopy(config)
+    for key, value in changes.items():
+        OmegaConf.update(config, key, value)
     if "warmup_steps" in config.schedule:
         complete = complete_steps(config, data)
         warmup = warmup_of(config.schedule.warmup_steps, complete)
-        config.schedule.warmup_steps = round(steps * min(1.0, warmup / complete))
+        config.schedule.warmup_steps = round(STEPS * min(1.0, warmup / complete))
     module = new_module(config, data)
-    short = {"max_steps": steps, "max_epochs": -1, "min_epochs": None, "min_steps": None, "max_time": None}
+    short = {"max_steps": STEPS, "max_epochs": -1, "min_epochs": None, "min_steps": None, "max_time": None}
     one_device = {"devices": 1, "strategy": "auto", "num_nodes": 1}
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "limit_val_batches": 0}
     callbacks = [ReseedEveryStep(config.seed)]

@@ -121,8 +121,7 @@ def prepare(config: DictConfig, folder: RunFolder, *, is_resumed: bool) -> tuple
     if start is not None:
         refuse_other_state(start.content, parts.module, start.path)
     elif config.init_from:
-        options: Any = OmegaConf.to_object(config.model)
-        initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data, options)
+        initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data, config.model)
     return parts, start
 
 
@@ -291,13 +290,11 @@ def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
 
     config: The configuration of a network; sizes: the other arguments of build_network.
     """
-    if (key := repr((config, sizes))) in FLOPS_OF_A_TEXT:
-        return round(FLOPS_OF_A_TEXT[key] / config.context_length * num_tokens)
-    shape = (1, 1, config.context_length) if sizes.get("choices") else (1, config.context_length)
-    token_ids = torch.zeros(shape, dtype=torch.long, device="meta")
-    num_features = sizes.get("num_features")
-    features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
-    FLOPS_OF_A_TEXT[key] = counter.get_total_flops()
-    return training_flops(config, sizes, num_tokens)
+    length, key = config.context_length, repr((config, sizes))
+    if key not in FLOPS_OF_A_TEXT:
+        with torch.device("meta"), FlopCounterMode(display=False) as counter:
+            token_ids = torch.zeros((1, 1, length) if sizes.get("choices") else (1, length), dtype=torch.long)
+            features = torch.zeros(1, length, sizes["num_features"]) if sizes.get("num_features") else None
+            build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
+        FLOPS_OF_A_TEXT[key] = counter.get_total_flops()
+    return round(FLOPS_OF_A_TEXT[key] / length * num_tokens)

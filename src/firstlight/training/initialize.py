@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule
 from numpy.typing import NDArray
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from firstlight.data.row_options import LongTexts
@@ -72,8 +72,8 @@ def is_published(name: str) -> bool:
 def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any, config: Any = None) -> None:
     """Copy each weight that has the same name and shape in the other run, and the vectors of the shared words.
 
-    run: the name of a run, or a folder with weights of `export --to safetensors` or of transformers. config: the
-    options of the network, which must be those of a folder of transformers.
+    run: the name of a run, or a folder with weights of `export --to safetensors` or of transformers. config: the node
+    `model` of the configuration, which must have the options of a folder of transformers.
 
     Learned positions are interpolated for a longer context. The output layer of a classifier is copied only if the
     classes have the same names and order. The log names the weights that were not copied.
@@ -90,7 +90,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any,
     checkpoint = read_published(path.parent, kind) if is_published(run) else open_weights(path)
     metadata = checkpoint[METADATA]
     if is_published(run):
-        refuse_other_options(path.parent, metadata, config)
+        refuse_other_options(path.parent, metadata, OmegaConf.to_object(config))
     _refuse_other_parametrization(run, metadata, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(metadata["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]

@@ -26,7 +26,7 @@ class Found:
     def __post_init__(self) -> None:
         """Raise DamagedCheckpoint unless the checkpoint says where in the training it was written."""
         try:
-            _ = self.step, self.epochs_done
+            _ = self.step, self.epochs_done, self.ends_a_step
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise DamagedCheckpoint(f"{self.path}: the state of the training is missing or broken") from None
 
@@ -45,6 +45,13 @@ class Found:
         """The number of epochs of which all batches are trained."""
         is_complete = self.content["loops"]["fit_loop"]["epoch_loop.batch_progress"]["is_last_batch"]
         return self.epochs_begun - (not is_complete)
+
+    @property
+    def ends_a_step(self) -> bool:
+        """Whether no gradients are accumulated. best.ckpt may come from a validation in the middle of a step."""
+        progress = self.content["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        per_step = self.metadata["config"]["trainer"]["accumulate_grad_batches"]
+        return bool(progress["is_last_batch"]) or progress["current"]["ready"] % per_step == 0
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -74,11 +81,8 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
             continue
         if path == folder.last_checkpoint:
             return found
-        try:
-            if _ends_a_step(found.content):
-                others.append(found)
-        except (KeyError, TypeError, ZeroDivisionError):
-            problems.append(f"{path.name} does not say where in an epoch it was written")
+        if found.ends_a_step:
+            others.append(found)
     if others:
         newest = max(others, key=lambda each: each.step)
         _say("%s: %s; the run resumes from %s, at step %d", folder.path, problems[0], newest.path, newest.step)
@@ -105,13 +109,6 @@ def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
         if limit is not None and 0 <= limit <= done:
             problem = f"{name}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}"
             raise UserError(f"{problem}; raise {name} to train it further")
-
-
-def _ends_a_step(checkpoint: dict[str, Any]) -> bool:
-    """Return whether no gradients are accumulated. best.ckpt may come from a validation in the middle of a step."""
-    progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-    per_step = checkpoint[METADATA]["config"]["trainer"]["accumulate_grad_batches"]
-    return bool(progress["is_last_batch"]) or progress["current"]["ready"] % per_step == 0
 
 
 def _had_checkpoints(folder: RunFolder) -> bool:

@@ -18,7 +18,7 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import Callback, LightningModule
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.optim import Adam, AdamW
@@ -104,8 +104,7 @@ class Stack:
         """Return the module with which a job begins."""
         module = build_module(config, new_network(config, parts.data), parts.data)
         if config.init_from:
-            options: Any = OmegaConf.to_object(config.model)
-            initialize_from(config.init_from, Path(config.paths.log_dir), module, parts.data, options)
+            initialize_from(config.init_from, Path(config.paths.log_dir), module, parts.data, config.model)
         return parts.trainer.precision_plugin.convert_module(module)  # type: ignore[return-value]
 
     def _take_optimizers(self, modules: Sequence[Any], steps: int) -> None:
@@ -134,14 +133,9 @@ class Stack:
         self.means = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         frozen = named[0].keys() - self.shapes.keys()
         self.frozen = {name: torch.stack([each[name].detach() for each in named]).to(self.device) for name in frozen}
-        self.options = [
-            torch.tensor(
-                [[*group["betas"], group["eps"], group["weight_decay"]] for group in each], dtype=torch.float64
-            )
-            .to(self.weights)[..., None]
-            .unbind(1)
-            for each in zip(*self.groups, strict=True)
-        ]  # of each group: β1, β2, eps and the weight decay, (jobs, 1) each
+        numbers = [[[*each["betas"], each["eps"], each["weight_decay"]] for each in groups] for groups in self.groups]
+        options = torch.tensor(numbers, dtype=torch.float64).to(self.weights)[..., None]  # (jobs, groups, 4, 1)
+        self.options = [each.unbind(1) for each in options.unbind(1)]  # of a group: β1, β2, eps, decay
 
     def _compare(self, singles: dict[int, Any]) -> None:
         """Raise CannotStackError unless the first loss and gradient, without dropout, are those of single jobs.
@@ -174,17 +168,13 @@ class Stack:
     def visit(self, step: int, *, with_state: bool) -> Visit:
         """Return what a trainer needs of a step, counted from 0. All steps before it are trained if necessary."""
         if step not in self.visits:
-            started, processor = time.perf_counter(), time.process_time()
-            outputs, sums, state = self._train(step, with_state=with_state)
-            times = time.perf_counter() - started, time.process_time() - processor
-            self.visits[step] = Visit(outputs, sums, step - self.done, *times, state)
+            self.visits[step] = self._train(step, with_state=with_state)
             self.done = step + 1
         return self.visits[step]
 
-    def _train(
-        self, last: int, *, with_state: bool
-    ) -> tuple[list[dict[str, Tensor]], dict[str, Tensor], Tensor | None]:
-        """Train up to the step `last`. Return the outputs, the sums and the state of a visit."""
+    def _train(self, last: int, *, with_state: bool) -> Visit:
+        """Train up to the step `last`."""
+        started, processor = time.perf_counter(), time.process_time()
         sums: dict[str, Any] = {}
         steps = range(self.done, last + 1)
         for step, scales in zip(steps, self._scales(steps), strict=True):
@@ -202,7 +192,9 @@ class Stack:
             outputs["predicted"] = outputs.pop("logits").argmax(dim=-1)
         on_cpu = {name: value.cpu() for name, value in outputs.items()}
         of_jobs = [{name: value[place] for name, value in on_cpu.items()} for place in range(len(self.configs))]
-        return of_jobs, {name: value.cpu() for name, value in sums.items()}, self._stored() if with_state else None
+        sums, state = {name: value.cpu() for name, value in sums.items()}, self._stored() if with_state else None
+        times = time.perf_counter() - started, time.process_time() - processor
+        return Visit(of_jobs, sums, last - self.done, *times, state)
 
     def _stored(self) -> Tensor:
         """Return a copy of the weights and running means in a file without a name, which ends with this process."""
