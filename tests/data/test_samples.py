@@ -41,7 +41,7 @@ def rows_of(name: str) -> dict[str, list[dict[str, Any]]]:
 def test_a_file_that_changes_requires_another_number_so_that_no_cache_is_reused(name: str) -> None:
     files = sorted(SAMPLES.glob(f"{name}/*")) or [SAMPLES / f"{name}.txt.bz2"]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-    assert digest == PINNED[GENERATED[name]], "increase the number in GENERATED, then pin this digest"
+    assert digest == PINNED[GENERATED[name]], "increase its version, then pin this digest"
 
 
 def test_the_samples_have_at_most_one_and_a_half_megabytes() -> None:

@@ -131,9 +131,8 @@ def check_written_once(config: DictConfig) -> None:
     for group, key in WRITTEN_ONCE:
         value = config[group].get(key, config[key])
         if value != config[key]:
-            raise UserError(
-                f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which sets all sections"
-            )
+            remedy = f"write {key}={value}, which sets all sections"
+            raise UserError(f"{group}.{key}={value} differs from {key}={config[key]}; {remedy}")
 
 
 def check_model(config: DictConfig) -> None:
@@ -141,20 +140,18 @@ def check_model(config: DictConfig) -> None:
 
     Then the experiment sets the width itself, so a sweep over sizes would train the same network several times.
     """
-    hydra = config.get("hydra")
-    choices = {} if hydra is None else hydra.runtime.choices
+    choices = OmegaConf.select(config, "hydra.runtime.choices") or {}
     size, experiment = choices.get("size"), choices.get("experiment")
     if not experiment or config.resume is not None:
         return
-    typed = {key_of(each) for each in hydra.overrides.task}
+    typed = set(map(key_of, config.hydra.overrides.task))
     if "model" not in typed or "model.dim" in typed or size not in config_files.choices("size"):
         return
     dim = read_yaml(config_files.file_of("size", size)).get("dim")
     if config.model.get("dim") != dim:
-        raise UserError(
-            f"model={choices['model']} has no effect, because experiment={experiment} and its files set model.dim="
-            f"{config.model.dim}; leave it out, or set model.dim={dim} and the other sizes"
-        )
+        reason = f"because experiment={experiment} and its files set model.dim={config.model.dim}"
+        remedy = f"leave it out, or set model.dim={dim} and the other sizes"
+        raise UserError(f"model={choices['model']} has no effect, {reason}; {remedy}")
 
 
 def check_run(config: DictConfig) -> None:
@@ -270,15 +267,12 @@ def check_trainer(config: DictConfig) -> None:
         raise UserError(f"trainer.val_check_interval={interval} {problem}; {remedy}")
     for key in TRAINS_NOTHING_AT_0:
         if config.train and is_number(trainer.get(key)) and trainer[key] == 0:
-            raise UserError(
-                f"trainer.{key}=0 would train nothing; set a larger number, or train=false to train nothing"
-            )
+            remedy = "set a larger number, or train=false to train nothing"
+            raise UserError(f"trainer.{key}=0 would train nothing; {remedy}")
     strategy = str(trainer.get("strategy", "auto"))
     if strategy.startswith(DIVIDED):
-        raise UserError(
-            f"trainer.strategy={strategy} divides the parameters among processes, which firstlight does not support: "
-            "weight decay and Muon depend on their shapes; use trainer=ddp"
-        )
+        problem = f"trainer.strategy={strategy} divides the parameters among processes, which is not supported"
+        raise UserError(f"{problem}: weight decay and Muon depend on their shapes; use trainer=ddp")
 
 
 def check_accelerator(trainer: DictConfig) -> None:

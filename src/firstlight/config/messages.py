@@ -70,8 +70,11 @@ def explain(error: Exception) -> str:
     match error, behind:
         case OverrideParseException(), _:
             return _not_parsed(error.override)
-        case InstantiationException(), _:
-            return _not_instantiated(error)
+        case InstantiationException(), UserError():
+            return str(behind)
+        case InstantiationException(), ValueError():  # a class rejects its arguments
+            full_key = FULL_KEY.search(str(error))
+            return f"{full_key[1]}: {behind}" if full_key else str(behind)
         case MissingConfigException(), _:
             return _no_such_choice(error)
         case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
@@ -129,17 +132,6 @@ def _sentence(error: OmegaConfBaseException) -> str:
     """Return OmegaConf's text without the lines on where it happened."""
     lines = str(error.msg or error).splitlines()
     return " ".join(" ".join(line for line in lines if not LOCATION.match(line)).split())
-
-
-def _not_instantiated(error: InstantiationException) -> str:
-    """Return the message for a class that rejects its arguments."""
-    key = FULL_KEY.search(str(error))
-    cause = error.__cause__
-    if isinstance(cause, UserError):
-        return str(cause)
-    if isinstance(cause, ValueError):
-        return f"{key[1]}: {cause}" if key else str(cause)
-    return " ".join(f"{error}\n{cause or ''}".split())
 
 
 def _no_such_choice(error: MissingConfigException) -> str:

@@ -25,16 +25,10 @@ from firstlight.text.options import PAIR_SEPARATOR
 log = logging.getLogger(__name__)
 
 SAMPLES = Path(__file__).with_name("samples")
-GENERATED = {  # the place of each sample; a file that changes gets another number, so that caches are not reused
-    "reviews": "generated sample 1",
-    "movies": "generated movies 1.1",
-    "entailment": "generated entailment 2",
-    "choices": "generated choices 1",
-    "similarity": "generated similarity 1",
-    "pairs": "generated pairs 3",
-    "names": "generated names 1",
-    "plays": "generated plays 1",
-}
+# Of each sample. A file that changes gets another version, so that caches are not reused.
+VERSIONS = {"movies": 1.1, "entailment": 2, "choices": 1, "similarity": 1, "pairs": 3, "names": 1, "plays": 1}
+GENERATED = {name: f"generated {name} {version}" for name, version in VERSIONS.items()}
+GENERATED["reviews"] = "generated sample 1"
 TEXT = "text"  # the split of a text that is not divided
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"

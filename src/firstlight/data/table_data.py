@@ -9,7 +9,6 @@ from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.trainer.states import TrainerStatus
 from numpy.typing import NDArray
-from torch import nn
 from torch.utils.data import Dataset, Sampler
 
 from firstlight.data.arguments import options_of
@@ -224,14 +223,10 @@ class TableData(LightningDataModule):
     def _is_resident(self) -> bool:
         """Return whether the table is on the device of the network. It is moved there if it fits."""
         assert self.trainer is not None
-        table: nn.Module = self.table
         device = self.trainer.strategy.root_device
-        if self.table.flat.device == device:
-            return True
-        if not fits(table, device):
-            return False
-        table.to(device)
-        return True
+        if self.table.flat.device != device and fits(self.table, device):
+            self.table.to(device)
+        return bool(self.table.flat.device == device)
 
 
 class RowData(TableData):

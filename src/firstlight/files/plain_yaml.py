@@ -33,9 +33,8 @@ def read_yaml(path: Path) -> Any:
 
 def read_config(path: Path) -> dict[str, Any]:
     """Return the resolved configuration that a run has saved. Raises UserError if the file is missing or broken."""
-    reason = "it is not a mapping"
     try:
-        config = read_yaml(path)
+        config, reason = read_yaml(path), "it is not a mapping"
     except FileNotFoundError:
         config, reason = None, "the file does not exist"
     except UserError as error:
