@@ -15,7 +15,7 @@ from firstlight.terminal_text import note, say, visible, write_out
 from tests_support import ROOT
 
 HOSTILE = "[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\r"
-SHOWN = r"[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\x0d"
+SHOWN = r"[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\r"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import difflib
 import typing
 from collections.abc import Collection, Iterable
 from dataclasses import fields
-from enum import Enum
+from enum import Enum, EnumType
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -28,11 +28,10 @@ def accept_names(options: Any, prefix: str = "") -> None:
     """
     types = typing.get_type_hints(type(options))
     for field in fields(options):
-        kinds = [kind for kind in (types[field.name], *typing.get_args(types[field.name])) if _is_enum(kind)]
-        if kinds:
-            value, may_be_none = getattr(options, field.name), type(None) in typing.get_args(types[field.name])
-            is_none = value is None and may_be_none
-            setattr(options, field.name, None if is_none else member(kinds[0], value, prefix + field.name))
+        value, parts = getattr(options, field.name), (types[field.name], *typing.get_args(types[field.name]))
+        kinds: list[Any] = [kind for kind in parts if isinstance(kind, EnumType)]
+        if kinds and not (value is None and type(None) in parts):
+            setattr(options, field.name, member(kinds[0], value, prefix + field.name))
 
 
 def member(kind: type[Choice], value: Any, name: str) -> Choice:
@@ -87,7 +86,3 @@ def listed(names: Iterable[str], conjunction: str = "", *, most: int = 8) -> str
     if conjunction and len(shown) > 1:
         return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
     return ", ".join(shown)
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enum)

@@ -7,9 +7,9 @@ import shutil
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import takewhile
 from pathlib import Path
 from types import NoneType, UnionType
@@ -96,9 +96,8 @@ def _description(options: type, command: str) -> str:
 
     width = min(shutil.get_terminal_size().columns, 100)
     paragraph = " ".join((parse_from_object(options).description or "").split())
-    text = textwrap.fill(
-        paragraph, width, initial_indent="  ", subsequent_indent="  "
-    )  # tyro joins lines without indent
+    indent = "  "  # without which tyro joins lines
+    text = textwrap.fill(paragraph, width, initial_indent=indent, subsequent_indent=indent)
     examples = [f"  {invocation(command)} {each}".rstrip() for each in examples_of(command)]
     return "\n".join([text, *(["\nExamples:"] if examples else []), *examples])
 
@@ -136,7 +135,9 @@ def _annotate(options: type) -> None:
 
     parts = [part for part in options.__mro__ if is_dataclass(part)]
     described = {each.arg_name: each.description for part in reversed(parts) for each in parse_from_object(part).params}
-    for each, hint in _fields(options):
+    hints = typing.get_type_hints(options, include_extras=True)
+    for each in fields(options):
+        hint = hints[each.name]
         inner = _without_none(hint)
         if is_dataclass(inner):
             _annotate(inner)  # type: ignore[arg-type]
@@ -148,11 +149,6 @@ def _annotate(options: type) -> None:
             help_behavior_hint="" if is_unset else None,
         )
         options.__annotations__[each.name] = Annotated[hint, shown]
-
-
-def _fields(options: type) -> Iterator[tuple[Field[Any], Any]]:
-    hints = typing.get_type_hints(options, include_extras=True)
-    return ((each, hints[each.name]) for each in fields(options))
 
 
 def _without_none(hint: Any) -> Any:

@@ -66,26 +66,15 @@ def file_of(group: str, choice: str) -> Path:
 
 
 def _given_folders() -> list[Path]:
-    """Return the folders of --config-dir and ./conf."""
-    here = Path.cwd() / OWN_FOLDER
-    return [*map(_existing, _typed_folders()), *([here] if here.is_dir() else [])]
-
-
-def _typed_folders() -> list[Path]:
-    """Return the values of --config-dir, the last one first."""
+    """Return the folders of --config-dir, the last one first, and ./conf. Raises UserError for a missing folder."""
     arguments = sys.argv[1:]
-    found = [Path(after) for option, after in pairwise(arguments) if option in OPTIONS]
-    for argument in arguments:
-        option, is_given, value = argument.partition("=")
-        if option in OPTIONS and is_given:
-            found.append(Path(value))
-    return found[::-1]
-
-
-def _existing(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise UserError(f"--config-dir {folder}: the folder does not exist; name the folder of your settings")
-    return folder
+    pairs = [*pairwise(arguments), *(argument.split("=", 1) for argument in arguments if "=" in argument)]
+    typed = [Path(value) for option, value in pairs if option in OPTIONS]
+    for folder in reversed(typed):
+        if not folder.is_dir():
+            raise UserError(f"--config-dir {folder}: the folder does not exist; name the folder of your settings")
+    here = Path.cwd() / OWN_FOLDER
+    return [*reversed(typed), *([here] if here.is_dir() else [])]
 
 
 def _refuse_foreign_root(folder: Path) -> None:

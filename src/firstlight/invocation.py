@@ -2,6 +2,7 @@
 
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]  # of a clone: src/
@@ -15,7 +16,8 @@ def invocation(command: str) -> str:
     """
     if CHECKOUT is not None and Path(sys.argv[0]).resolve().parent == SOURCE:
         return f"python src/{command}.py"
-    return f"python -m firstlight {command}" if _is_module_run() else f"firstlight {command}"
+    is_module_run = ("-m", "firstlight") in pairwise(sys.orig_argv)
+    return f"python -m firstlight {command}" if is_module_run else f"firstlight {command}"
 
 
 def install_command(extra: str) -> str:
@@ -23,12 +25,6 @@ def install_command(extra: str) -> str:
     if CHECKOUT is None:
         return f"pip install 'firstlight[{extra}]'"
     return f"pip install -c constraints.txt -e '.[{extra}]'"
-
-
-def _is_module_run() -> bool:
-    """Return whether Python was started with `-m firstlight`."""
-    options = sys.orig_argv
-    return "-m" in options and options[options.index("-m") + 1 :][:1] == ["firstlight"]
 
 
 def location(name: str) -> Path | None:

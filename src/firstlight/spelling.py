@@ -114,9 +114,8 @@ def in_python(sentence: str) -> str:
     with kept():
         use(as_keyword)
         sentence = spelled(sentence)
-    return re.sub(
-        r"\b(null|true|false)\b", lambda found: {"null": "None"}.get(found[0], found[0].capitalize()), sentence
-    )
+    names = {"null": "None", "true": "True", "false": "False"}
+    return re.sub(r"\b(null|true|false)\b", lambda found: names[found[0]], sentence)
 
 
 def spelled(message: str) -> str:

@@ -29,12 +29,7 @@ format_warning = warnings.formatwarning
 
 def visible(text: str) -> str:
     r"""Return the text with control characters as escapes such as `\x1b`; tabs and newlines are unchanged."""
-    return COMMANDS.sub(lambda found: _escaped(found[0]), text)
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(*parts: object, to: TextIO | None = None, flush: bool = False) -> None:
