@@ -77,10 +77,9 @@ def gather(folder: Path, *others: Path) -> list[Run]:
     known, start = {path.resolve() for path in names}, folder.resolve()
     for path in sorted({path.resolve() for other in others for path in existing_run_folders(other)} - known):
         names[path] = Path(os.path.relpath(path, start)).as_posix()
-    folders = list(names)
-    most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
-    runs = [read_run(RunFolder(path), name, most) for path, name in names.items()]
-    return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
+    most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // len(names)))
+    runs = {path: read_run(RunFolder(path), name, most) for path, name in names.items()}
+    return with_settings(folder, [run for path, run in runs.items() if path.is_dir()])
 
 
 def with_settings(folder: Path, runs: Sequence[Run]) -> list[Run]:

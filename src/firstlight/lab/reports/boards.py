@@ -253,11 +253,10 @@ def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
 
 
 def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, float, list[str]]:
-    label = [shown(value) for value in group.keys.values()]
-    if metric is None or metric not in group.spreads:
+    label, spread = [shown(value) for value in group.keys.values()], group.spreads.get(metric or "")
+    if spread is None:
         return True, 0.0, label
-    mean = group.spreads[metric].mean
-    return False, mean if is_falling else -mean, label
+    return False, spread.mean if is_falling else -spread.mean, label
 
 
 def label_of(run: Run, board: Board) -> str:

@@ -53,21 +53,18 @@ def page(
     return framed(title, body, ("reports/page.css",), POLICY)
 
 
-def pack(text: str) -> str:
-    """Return a text, compressed by gzip, in base 64. The page unpacks it with the browser's `DecompressionStream`."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
-
-
 @cache
 def libraries() -> dict[str, str]:
-    """Return the packed libraries of the page: Plotly, DataTables, and the style of DataTables.
+    """Return the libraries of the page: Plotly, DataTables, and the style of DataTables.
 
+    They are compressed by gzip, in base 64. The page unpacks them with the browser's `DecompressionStream`.
     The files of DataTables are part of the itables package, which is not imported because it would import pandas.
     """
     itables = Path(str(distribution("itables").locate_file("itables/html")))
     plotly = files("plotly") / "package_data" / "plotly.min.js"
     contents = {"plotly": plotly, "tables": itables / "dt_bundle.js", "style": itables / "dt_bundle.css"}
-    return {name: pack(content.read_text(encoding="utf-8")) for name, content in contents.items()}
+    packed = {name: gzip.compress(content.read_bytes(), mtime=0) for name, content in contents.items()}
+    return {name: base64.b64encode(content).decode() for name, content in packed.items()}
 
 
 def as_script(data: Any) -> str:

@@ -69,13 +69,9 @@ class Scaling:
     fit: "ScalingFit"
     left_out: int
 
-    def fitted(self, point: Point) -> float:
-        """Return the loss of the law for a point."""
-        return float(self.fit.law.loss(point.parameters, point.tokens))
-
     def error(self, point: Point) -> float:
         """Return the relative error of the law for a point, in percent."""
-        return 100 * (self.fitted(point) / point.loss - 1)
+        return 100 * (float(self.fit.law.loss(point.parameters, point.tokens)) / point.loss - 1)
 
 
 def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str) -> Scaling:

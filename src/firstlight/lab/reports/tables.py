@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 GROUPS_ON_TERMINAL = 20
 NUMBER = re.compile(r"[+−-]?[\d,]+(\.\d+)?")
+ORDER = ("better", None, "undecided", "worse")  # in which a page sorts groups by their verdicts
 FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
 
 
@@ -208,10 +209,14 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
     data = data_of([*group.counted, *group.others])
     others = {name: group.spreads.get(name) for name in other_metrics(board)}
     pools_others = any(each.differ for each in board.groups)  # runs that differ in more than the seed
+    verdict, against = board.verdict(group), list[Cell]()
+    if board.reference is not None:
+        name = f"against {short_name(board.groups[board.reference].keys)}"
+        against = [Cell(name, verdict_of(group, board), ORDER.index(verdict.word if verdict else None))]
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
         Cell(metric, "pruned" if is_pruned(group) else spread_text(spread, places[metric]), spread and spread.mean),
-        *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
+        *against,
         Cell("best", "–" if value is None else f"{value:,.{places[metric]}f}", value),
         *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
         *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if pools_others else []),
@@ -230,12 +235,6 @@ def is_pruned(group: Group) -> bool:
     return not group.counted and all(run.status == PRUNED for run in group.others)
 
 
-def against(board: Board) -> str:
-    """Return the header of the verdicts, such as `against small · dropout 0.1`."""
-    assert board.reference is not None
-    return f"against {short_name(board.groups[board.reference].keys)}"
-
-
 def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
     """Return the verdict on a group as text. is_short: whether to leave out the reason."""
     if group.rank is not None and group.rank - 1 == board.reference:
@@ -245,11 +244,6 @@ def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
         return "–"
     metric = board.metric or ""
     return verdict.short_text(metric) if is_short else verdict.text(metric)
-
-
-def _order_of_verdict(group: Group, board: Board) -> int:
-    verdict = board.verdict(group)
-    return {"better": 0, "undecided": 2, "worse": 3}[verdict.word] if verdict else 1
 
 
 def other_metrics(board: Board) -> list[str]:
