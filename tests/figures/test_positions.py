@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import cosine_similarity
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.embeddings import cosine_similarity, plot_position_similarity, plot_position_waves
+from firstlight.figures.embeddings import plot_position_similarity, plot_position_waves
 
 RNG = np.random.default_rng(0)
 

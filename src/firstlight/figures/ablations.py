@@ -199,9 +199,9 @@ def plot_scaling_fit(
         >>> [axes.get_xlabel() for axes in figure.axes]
         ['parameters N', 'compute 6 N D (FLOP)']
     """
-    size, data, loss = (np.asarray(each, dtype=np.float64) for each in (parameters, tokens, losses))
-    if not len(size) or not size.shape == data.shape == loss.shape:
-        raise ValueError(f"shapes {size.shape}, {data.shape}, {loss.shape}: equal, non-empty lists are required")
+    size = style.shaped("parameters", parameters, np.float64, runs=None)
+    data = style.shaped("tokens", tokens, np.float64, runs=len(size))
+    loss = style.shaped("losses", losses, np.float64, runs=len(size))
     hollow = np.zeros(len(size), dtype=bool) if held_out is None else np.asarray(held_out, dtype=bool)
     figure, (left, right) = style.new_panels(title, 5.2, columns=2, sharey=True)
     for axes, groups, along in ((left, data, size), (right, size, data)):

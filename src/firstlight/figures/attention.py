@@ -58,12 +58,7 @@ def plot_attention_heads(
         >>> [axes.get_title() for axes in figure.axes[:2]]
         ['Head 1', 'Head 2']
     """
-    weights = np.asarray(weights)
-    if weights.ndim != 3 or weights.shape[1:] != (len(queries), len(keys)):
-        problem = f"weights has shape {weights.shape} for {len(queries)} queries and {len(keys)} keys"
-        raise ValueError(f"{problem}; pass weights of shape (heads, queries, keys)")
-    if not weights.size:
-        raise ValueError(f"weights has shape {weights.shape} and is empty; pass at least one head and one token")
+    weights = style.shaped("weights", weights, heads=None, queries=len(queries), keys=len(keys))
     query_names, key_names = _names(queries), _names(keys)
     num_columns, cell = _grid(len(weights), query_names, key_names)
     num_rows = -(-len(weights) // num_columns)
@@ -222,9 +217,8 @@ def plot_training_frame(
         >>> figure.get_suptitle()
         'step 100'
     """
-    if np.ndim(weights) != 3 or not np.size(weights) or not len(names) or np.shape(points) != (len(names), 2):
-        problem = f"weights has shape {np.shape(weights)}, and points {np.shape(points)} for {len(names)} names"
-        raise ValueError(f"{problem}; pass (heads, queries, keys) and one point for each name")
+    weights = style.shaped("weights", weights, heads=None, queries=None, keys=None)
+    points = style.shaped("points", points, names=len(names), coordinates=2)
     figure = style.new_figure(title, FRAME_HEIGHT)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.3))
     top, bottom = halves

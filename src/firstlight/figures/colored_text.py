@@ -59,7 +59,7 @@ def plot_colored_words(
         >>> [text.get_text() for text in figure.axes[0].texts[:2]]
         ['not', '−0.80']
     """
-    scores = _checked(words, scores)
+    scores = style.shaped("scores", scores, np.float64, words=len(words))
     decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest score
     written = [_signed(score, decimals) for score in scores]
     widths = [max(_width(word), len(number)) for word, number in zip(words, written, strict=True)]
@@ -94,7 +94,7 @@ def plot_surprising_text(
         >>> "".join(text.get_text() for text in figure.axes[0].texts)
         'ROMEO'
     """
-    bits = _checked(pieces, bits)
+    bits = style.shaped("bits", bits, np.float64, pieces=len(pieces))
     placed = _flow(pieces, [_width(piece) for piece in pieces])
     colors = ScalarMappable(Normalize(0, MOST_BITS), SURPRISE)
     return _draw(placed, bits, colors, title, "surprise (bits per character)")
@@ -139,14 +139,6 @@ def plot_exciting_texts(
     placed = [piece._replace(text=piece.text.removesuffix("⏎")) for piece in _flow(pieces, [*map(_width, pieces)])]
     colors = ScalarMappable(Normalize(0, 1), SURPRISE)
     return _draw(placed, np.clip(values, 0, 1), colors, title, "activation (share of the unit's largest one)")
-
-
-def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(pieces),) or not len(pieces):
-        problem = f"there are {len(pieces)} pieces of text and values of shape {values.shape}"
-        raise ValueError(f"{problem}; pass one value for each piece, and at least one piece")
-    return values
 
 
 def _signed(score: float, decimals: int) -> str:

@@ -115,11 +115,7 @@ def confusion_table(counts: NDArray[Any], classes: Sequence[str]) -> list[Confus
 
 
 def _checked(counts: NDArray[Any], classes: Sequence[str]) -> NDArray[np.int64]:
-    counts = np.asarray(counts)
-    if not classes or counts.shape != (len(classes), len(classes)):
-        raise ValueError(
-            f"counts has shape {counts.shape} for {len(classes)} classes; pass one row and one column for each class"
-        )
+    counts = style.shaped("counts", counts, true_classes=len(classes), predicted_classes=len(classes))
     if not np.issubdtype(counts.dtype, np.integer):
         raise ValueError(f"counts has the type {counts.dtype}; pass integers, not shares")
     if counts.min() < 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 
-SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show their running mean
+SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show the mean of every tenth of them
 
 
 class Curve(NamedTuple):
@@ -76,7 +76,8 @@ def plot_curves(
             steps, values = np.asarray(line.steps), np.asarray(line.values, dtype=np.float64)
             if len(values) >= SMOOTHED_FROM:
                 axes.plot(steps, values, color=line.color, linewidth=0.7, alpha=0.3, label="_values")
-                steps, values = running_mean(steps, values)
+                size, sums = len(values) // 10, np.cumsum(np.insert(values, 0, 0))
+                steps, values = steps[size - 1 :], (sums[size:] - sums[:-size]) / size
             is_point, marker = len(values) == 1, "o" if len(values) < SMOOTHED_FROM else ""
             look: dict[str, Any] = {"color": line.color, "linewidth": 1.9, "marker": marker, "clip_on": not is_point}
             (handle,) = axes.plot(steps, values, markersize=8 if is_point else 4, label=line.label, **look)
@@ -133,16 +134,6 @@ def plot_learning_curves(
     return figure
 
 
-def running_mean(steps: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the mean of every window of a tenth of the values, and the last step of each window.
-
-    steps, values: (n,). Returns two arrays of shape (windows,).
-    """
-    size = max(len(values) // 10, 1)
-    sums = np.cumsum(np.insert(np.asarray(values, dtype=np.float64), 0, 0))
-    return np.asarray(steps)[size - 1 :], (sums[size:] - sums[:-size]) / size
-
-
 def _show_what_matters(axes: Any, lines: Sequence[Curve]) -> None:
     """Limit the y axis if a few very high values would make the differences between the others invisible."""
     values = np.concatenate([np.asarray(line.values, dtype=np.float64) for line in lines if len(line.values)])
@@ -178,9 +169,7 @@ def plot_loss_per_position(
         >>> figure.axes[0].get_ylabel()
         'loss (nats per character)'
     """
-    losses = np.asarray(losses, dtype=np.float64)
-    if losses.ndim != 2 or not losses.size:
-        raise ValueError(f"losses has shape {losses.shape}; pass (windows, positions)")
+    losses = style.shaped("losses", losses, np.float64, windows=None, positions=None)
     mean, overall = losses.mean(axis=0), float(losses.mean())
     error = 2 * losses.std(axis=0) / np.sqrt(len(losses))
     places = np.arange(1, losses.shape[1] + 1)

@@ -123,10 +123,7 @@ def plot_label_counts(
         >>> [axes.get_title() for axes in figure.axes]
         ['train (n = 100)', 'test (n = 10)']
     """
-    counts = np.asarray(counts)
-    if counts.shape != (len(groups), len(names)) or not counts.size:
-        problem = f"counts has shape {counts.shape} for {len(groups)} groups and {len(names)} names"
-        raise ValueError(f"{problem}; pass (groups, labels)")
+    counts = style.shaped("counts", counts, groups=len(groups), labels=len(names))
     figure, panels = style.new_panels(title, 1.8 + 0.34 * len(names), columns=len(groups), sharey=True)
     rows = np.arange(len(names))
     for axes, group, values in zip(panels, groups, counts, strict=True):

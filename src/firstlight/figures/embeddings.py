@@ -57,10 +57,8 @@ def plot_embeddings(
         >>> figure.axes[0].get_title()
         'PCA'
     """
-    shapes = {title: np.asarray(points).shape for title, points in panels.items()}
-    if not tokens or len(groups) != len(tokens) or any(shape != (len(tokens), 2) for shape in shapes.values()):
-        problem = f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}"
-        raise ValueError(f"{problem}; pass one group and one point (x, y) for each token")
+    group_of = style.shaped("groups", groups, tokens=len(tokens))
+    panels = {name: style.shaped(name, each, tokens=len(tokens), coordinates=2) for name, each in panels.items()}
     num_rows = -(-len(panels) // columns)
     figure, grid = style.new_panels(title, 0.9 + 5.4 * num_rows, num_rows, columns)
     present = sorted(set(groups))
@@ -69,7 +67,7 @@ def plot_embeddings(
         x, y = (axis_labels or {}).get(name, ("", ""))
         style.label_axes(axes, x, y, name)
         for group in present:
-            chosen = np.asarray(points)[np.asarray(groups) == group].T
+            chosen = points[group_of == group].T
             color, marker = _color(names, group), MARKERS[group % len(MARKERS)]
             size, opacity = (2.5, 0.5) if color == style.SOFT else (POINT - 1, 1.0)
             axes.plot(*chosen, marker, markersize=size, alpha=opacity, color=color, label=names[group])
@@ -79,7 +77,7 @@ def plot_embeddings(
     style.legend(figure, *grid[0].get_legend_handles_labels(), ncols=len(present), markerscale=1.5)
     figure.draw_without_rendering()  # computes the positions of the points
     for axes, points in zip(grid, panels.values(), strict=False):
-        _name_points(axes, np.asarray(points), tokens, colors)
+        _name_points(axes, points, tokens, colors)
     return figure
 
 
@@ -118,16 +116,6 @@ def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors
             break
 
 
-def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the cosine similarity of every pair of vectors. It is 0 for a vector of length 0.
-
-    vectors: (n, dim). Returns an array of shape (n, n).
-    """
-    from sklearn.metrics import pairwise  # takes a second
-
-    return np.asarray(pairwise.cosine_similarity(np.asarray(vectors, dtype=np.float64)))
-
-
 def plot_position_similarity(
     encodings: Mapping[str, NDArray[Any]], *, title: str = "Similarity of the positions"
 ) -> Figure:
@@ -157,7 +145,9 @@ def plot_position_similarity(
     figure, panels = style.new_panels(title, height, columns=len(encodings))
     for number, (axes, (name, vectors)) in enumerate(zip(panels, encodings.items(), strict=True)):
         style.label_axes(axes, "position", "" if number else "position", name)
-        image = axes.imshow(cosine_similarity(vectors), cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = vectors / np.where(lengths == 0, 1, lengths)  # a vector of length 0 is similar to none
+        image = axes.imshow(unit @ unit.T, cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
     place = {"location": "bottom", "shrink": 0.5, "aspect": 40}
     style.color_bar(image, figure, ax=list(panels), label="cosine similarity", **place)
     return figure
@@ -184,9 +174,7 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
         ['coordinate 0', 'coordinate 2', 'coordinate 4', 'coordinate 6']
     """
-    table = np.asarray(table)
-    if table.ndim != 2 or not table.size:
-        raise ValueError(f"table has shape {table.shape}; pass (positions, dim)")
+    table = style.shaped("table", table, positions=None, dim=None)
     figure, (top, bottom) = style.new_panels(title, 7.6, rows=2, height_ratios=(1.2, 1))
     limit = float(np.abs(table).max()) or 1.0
     style.label_axes(top, "position", "coordinate")

@@ -43,16 +43,13 @@ def plot_contributions(
         >>> figure.axes[0].get_xlabel()
         'change of the loss (nats)'
     """
-    values = np.asarray(values, dtype=np.float64)
-    is_wrong = intervals is not None and np.shape(intervals) != (len(names), 2)
-    if not len(names) or values.shape != (len(names),) or is_wrong:
-        problem = f"there are {len(names)} names and values of shape {values.shape}"
-        raise ValueError(f"{problem}; pass one value, and one interval if any, for each of at least one name")
+    values = style.shaped("values", values, np.float64, names=len(names))
     figure, axes = style.new_axes(title, 1.3 + ROW * len(names), label, grid="x")
     rows = np.arange(len(names))
     axes.barh(rows, values, 0.7, color=np.where(values < 0, style.VERMILION, style.BLUE).tolist())
     if intervals is not None:
-        axes.hlines(rows, *np.asarray(intervals).T, color=style.INK, linewidth=1.5)
+        low, high = style.shaped("intervals", intervals, names=len(names), ends=2).T
+        axes.hlines(rows, low, high, color=style.INK, linewidth=1.5)
     axes.axvline(0, color=style.INK, linewidth=style.THIN)
     axes.set_yticks(rows, names, fontsize=style.TICK_SIZE - 1, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -94,14 +91,13 @@ def plot_block_grid(
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['0.00', '0.10', '0.20', '0.90']
     """
-    shape = len(rows), len(columns)
-    if not panels or not all(shape) or any(np.shape(values) != shape for values in panels.values()):
-        shapes = [np.shape(values) for values in panels.values()]
-        raise ValueError(f"panels have the shapes {shapes} for {shape[0]} rows and {shape[1]} columns; pass equal ones")
+    if not panels:
+        raise ValueError("panels is empty; pass at least one array of shape (rows, columns)")
     height = 1.7 + len(panels) * (0.75 + 1.25 * ROW * len(rows))
     figure, every_axes = style.new_panels(title, height, len(panels))
     colors = style.DIVERGING if limits[0] < 0 else "Blues"
-    for axes, (name, values) in zip(every_axes, panels.items(), strict=True):
+    for axes, (name, panel) in zip(every_axes, panels.items(), strict=True):
+        values = style.shaped(f"panels[{name!r}]", panel, rows=len(rows), columns=len(columns))
         style.label_axes(axes, "", "", name)
         image = axes.imshow(values, colors, vmin=limits[0], vmax=limits[1], aspect="auto", origin="lower")
         axes.set_xticks(range(len(columns)), columns, parse_math=False)
@@ -110,7 +106,7 @@ def plot_block_grid(
             axes.tick_params(axis="x", rotation=90)
         rounded = [[f"{value:.2f}".replace("-0.00", "0.00") for value in row] for row in values]
         written = texts[name] if texts else rounded
-        for row, column in np.ndindex(shape) if len(columns) <= MOST_WRITTEN else ():
+        for row, column in np.ndindex(values.shape) if len(columns) <= MOST_WRITTEN else ():
             if np.isfinite(values[row, column]):
                 ink = style.readable_on(tuple(image.cmap(image.norm(values[row, column]))))
                 place = {"ha": "center", "va": "center", "fontsize": style.TICK_SIZE - 2, "parse_math": False}

@@ -72,10 +72,7 @@ def plot_fillings(text: str, words: Sequence[Sequence[str]], probabilities: NDAr
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['50.0%', '25.0%']
     """
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    if len(probabilities) != len(words) or not len(words):
-        problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
-        raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
+    probabilities = style.shaped("probabilities", probabilities, np.float64, masks=len(words), words=None)
     heading = f"Predictions for “{style.shorten(text, limit=60)}”"
     height = 0.6 + sum(1.2 + 0.3 * _num_shown(each) for each in probabilities)
     figure, panels = style.new_panels(heading, height, rows=len(words))
@@ -96,10 +93,7 @@ def _draw(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None
     names: labels of the bars, such as words; long names are shortened. probabilities: (names,) float, descending,
     with a sum of at most 1. Raises ValueError if the lengths differ, or there are no names.
     """
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    if probabilities.shape != (len(names),) or not len(names):
-        problem = f"there are {len(names)} tokens and probabilities of shape {probabilities.shape}"
-        raise ValueError(f"{problem}; pass one probability for each token, and at least one token")
+    probabilities = style.shaped("probabilities", probabilities, np.float64, tokens=len(names))
     values = probabilities[: _num_shown(probabilities)]
     shown = [style.shorten(name) if name.strip() else name for name in names[: len(values)]]
     rest = max(1 - float(values.sum()), 0.0)
@@ -169,10 +163,8 @@ def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: i
         >>> found.counts.tolist(), round(found.error, 3)
         ([1, 2], 0.3)
     """
-    probabilities, targets = np.asarray(probabilities, dtype=np.float64), np.asarray(targets)
-    if probabilities.ndim != 2 or targets.shape != probabilities.shape[:1] or not len(targets):
-        problem = f"probabilities has shape {probabilities.shape} and targets {targets.shape}"
-        raise ValueError(f"{problem}; pass (n, classes) and (n,) with n of at least 1")
+    probabilities = style.shaped("probabilities", probabilities, np.float64, predictions=None, classes=None)
+    targets = style.shaped("targets", targets, predictions=len(probabilities))
     sure = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == targets
     edges = np.linspace(1 / probabilities.shape[1], 1, bins + 1)

@@ -49,10 +49,9 @@ def plot_probability_per_star(
         >>> [axes.get_title() for axes in figure.axes]
         ['1 star\nn = 2, mean 0.20', '5 stars\nn = 1, mean 0.90']
     """
-    probability, stars = _checked({"probability": probability, "stars": stars})
+    probability = style.shaped("probability", probability, reviews=None)
+    stars = style.shaped("stars", stars, reviews=len(probability))
     _check_range("stars", stars, 1, 5)
-    if not len(stars):
-        raise ValueError("probability and stars are empty; pass at least one review")
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("probability has values outside of 0 to 1; pass the sigmoid of the logits")
 
@@ -90,7 +89,7 @@ def plot_predicted_per_star(
         The figure.
 
     Raises:
-        ValueError: if the shapes differ, a value is outside its range, or there are no classes.
+        ValueError: if the shapes differ, a value is outside its range, n is 0, or there are no classes.
 
     Example:
         >>> import numpy as np
@@ -101,7 +100,8 @@ def plot_predicted_per_star(
     """
     if not classes:
         raise ValueError("classes is empty; pass the names of the classes")
-    predicted, targets = _checked({"predicted": predicted, "targets": targets})
+    predicted = style.shaped("predicted", predicted, reviews=None)
+    targets = style.shaped("targets", targets, reviews=len(predicted))
     _check_range("predicted", predicted, 0, len(classes) - 1)
     _check_range("targets", targets, 0, len(classes) - 1)
 
@@ -116,16 +116,6 @@ def plot_predicted_per_star(
     num_columns = min(len(labels), LEGEND_CHARACTERS // (max(map(len, labels)) + 7))
     style.legend(figure, patches, labels, title="predicted", ncols=num_columns)
     return figure
-
-
-def _checked(arrays: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """Return the arrays. Raises ValueError, which names them, if they are not all of one shape (n,)."""
-    found = {name: np.asarray(values) for name, values in arrays.items()}
-    shapes = {values.shape for values in found.values()}
-    if len(shapes) > 1 or len(shapes.pop()) != 1:
-        described = " and ".join(f"{name} has shape {values.shape}" for name, values in found.items())
-        raise ValueError(f"{described}; pass (n,) for both")
-    return list(found.values())
 
 
 def _check_range(name: str, values: NDArray[Any], lowest: int, highest: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.typing import ColorType
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from firstlight.files.atomic import replacing
 
@@ -37,6 +39,19 @@ SIGNS = {"␣": "a space", "⏎": "a line break", "⇥": "a tab"}
 
 
 Grid = Literal["both", "x", ""]  # the axes with grid lines
+
+
+def shaped(name: str, values: ArrayLike, dtype: DTypeLike | None = None, **axes: int | None) -> NDArray[Any]:
+    """Return an array with the given axes, such as `heads=None, queries=3`; None: of any length.
+
+    name: that of the array in the message. Raises ValueError if the array has another shape or no values.
+    """
+    array = np.asarray(values, dtype)
+    lengths = zip(axes.values(), array.shape, strict=False)
+    if array.ndim != len(axes) or not array.size or any(wanted not in (None, found) for wanted, found in lengths):
+        wanted = ", ".join(f"{axis}={length}" if length else axis for axis, length in axes.items())
+        raise ValueError(f"{name} has shape {array.shape}; pass ({wanted}), with at least one value")
+    return array
 
 
 def new_figure(title: str = "", height: float = 5.0) -> Figure:
