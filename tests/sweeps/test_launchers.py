@@ -138,10 +138,14 @@ def test_jobs_at_a_time_fit_the_gpus_or_are_counted_as_by_joblib(config, at_a_ti
     ],
     ids=["gpus", "cores", "threads typed", "jobs typed", "one by one"],
 )
-def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(config, at_a_time, plan, threads, machine):
+def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(
+    config, at_a_time, plan, threads, machine, monkeypatch
+) -> None:
     assert jobs_at_a_time(config) == at_a_time
     assert launchers.plan_of(config, 11) == plan
-    assert launchers.threads_of_jobs(config) == threads
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda _: None)
+    launchers.use_share(config, config.hydra)
+    assert config.threads == threads
 
 
 def test_little_memory_limits_the_number_of_jobs(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:

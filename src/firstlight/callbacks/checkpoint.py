@@ -91,7 +91,7 @@ class BestAndLast(Checkpoint):
             self.save_last(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
+        if not is_validation_of_fit(trainer):
             return
         if self._is_best(trainer):
             self._save(trainer, self.best_model_path)
@@ -221,6 +221,11 @@ def _may_stop(trainer: Trainer) -> bool:
     """Return whether a trainer that should stop has reached its minimum numbers of epochs and steps."""
     epochs = trainer.fit_loop.epoch_progress.current.completed
     return epochs >= (trainer.min_epochs or 0) and trainer.global_step >= (trainer.min_steps or 0)
+
+
+def is_validation_of_fit(trainer: Trainer) -> bool:
+    """Return whether the validation that runs now belongs to a training, and is not the check before it."""
+    return trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking
 
 
 def is_last_step(trainer: Trainer) -> bool:

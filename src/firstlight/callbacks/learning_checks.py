@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
+from firstlight.callbacks.checkpoint import is_validation_of_fit
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.data.tables import IGNORED
 from firstlight.errors import RunError
@@ -70,7 +70,7 @@ class LearningChecks(EvaluationCallback):
 
     def add_batch(self, trainer: Trainer, pl_module: Any, stage: str, outputs: Any, batch: Any) -> None:
         """Count the targets of the first complete validation. A GPU waits for that."""
-        if self.chance is None and trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
+        if self.chance is None and is_validation_of_fit(trainer):
             targets = outputs["targets"]
             self._counts.update(targets[targets != IGNORED].tolist())
 
@@ -79,11 +79,9 @@ class LearningChecks(EvaluationCallback):
             self.chance = -sum(count / total * math.log(count / total) for count in self._counts.values())
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking or self.chance is None:
-            return
         found = {name: float(value) for name, value in trainer.callback_metrics.items()}
         loss, training = found.get("val/loss"), found.get("train/loss", float("nan"))
-        if loss is None:
+        if not is_validation_of_fit(trainer) or self.chance is None or loss is None:
             return
         self.accuracy = max(self.accuracy, found.get("val/accuracy", 0.0))
         if self.best is None or loss < self.best[0]:

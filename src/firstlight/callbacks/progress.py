@@ -8,12 +8,11 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import ProgressBar as LightningProgressBar
-from lightning.pytorch.trainer.states import TrainerFn
 from rich.console import RenderableType
 from rich.constrain import Constrain
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from firstlight.callbacks.checkpoint import BestAndLast, callback_of
+from firstlight.callbacks.checkpoint import BestAndLast, callback_of, is_validation_of_fit
 from firstlight.callbacks.evaluation import EvaluationCallback
 from firstlight.console import is_watched, terminal
 
@@ -82,7 +81,7 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
             self._show(self._evaluated)
 
     def end_evaluation(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
-        if trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
+        if is_validation_of_fit(trainer):
             self.on_train_start(trainer, pl_module)
         else:
             self._close()
@@ -198,7 +197,7 @@ class ValidationLine(Callback):
         self._started_at = time.perf_counter()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
+        if not trainer.is_global_zero or not is_validation_of_fit(trainer):
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         train_loss = trainer.callback_metrics.get("train/loss")

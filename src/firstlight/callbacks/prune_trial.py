@@ -8,10 +8,9 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerFn
 from omegaconf import DictConfig
 
-from firstlight.callbacks.checkpoint import is_last_step
+from firstlight.callbacks.checkpoint import is_last_step, is_validation_of_fit
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.errors import UserError
 from firstlight.runs.predictions import Predictions, UnreadablePredictions, read_predictions, write_predictions
@@ -66,7 +65,7 @@ class PruneTrial(Callback):
         self._stop_if(at is not None and trainer.global_step >= at, trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
+        if is_validation_of_fit(trainer):
             self._stop_if(trainer.is_global_zero and self._is_pruned(trainer), trainer)
 
     def _is_pruned(self, trainer: Trainer) -> bool:
@@ -137,7 +136,7 @@ class PruneByTexts(PruneTrial, WritePredictions):
             raise UserError(f"hydra/sweeper/pruner=wilcoxon: requires one process, not {trainer.world_size}")
 
     def reads(self, trainer: Trainer) -> bool:
-        return trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking
+        return is_validation_of_fit(trainer)
 
     def keep(self, predictions: Predictions, stage: str) -> None:
         self.latest: Predictions = predictions

@@ -97,11 +97,16 @@ class StopAtStepEnd(Callback):
         self._listen(trainer)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if ends_a_step(trainer, batch_idx):
-            self._agree(trainer)
-            checkpoint = callback_of(trainer, BestAndLast)
-            if checkpoint is None or not (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
-                self._stop(trainer, checkpoint)
+        if not ends_a_step(trainer, batch_idx):
+            return
+        self._agree(trainer)
+        checkpoint = callback_of(trainer, BestAndLast)
+        if checkpoint and (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
+            return  # on_train_batch_start and on_train_epoch_end stop
+        if self._agreed is not None:
+            if checkpoint and checkpoint.saved_step != trainer.global_step:
+                checkpoint.save_last(trainer)
+            raise Interrupted(self._agreed)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         if batch_idx % trainer.accumulate_grad_batches == 0:
@@ -146,13 +151,6 @@ class StopAtStepEnd(Callback):
         checkpoint = callback_of(trainer, BestAndLast)
         if number is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
             raise Interrupted(number)
-
-    def _stop(self, trainer: Trainer, checkpoint: BestAndLast | None) -> None:
-        if self._agreed is None:
-            return
-        if checkpoint is not None and checkpoint.saved_step != trainer.global_step:
-            checkpoint.save_last(trainer)
-        raise Interrupted(self._agreed)
 
 
 def leave_dead_terminal(number: int) -> None:

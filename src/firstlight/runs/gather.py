@@ -37,6 +37,8 @@ LINKED = (  # from the page of a report
     *("config.yaml", "metrics.json", "history.jsonl", "train.log", "figures/figures.html"),
     *("confusion_matrix", "reviews", "samples", "evaluate", "checkpoints"),
 )
+WORDS = {"": None, "null": None, "~": None, "true": True, "false": False}
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 OVERRIDE = re.compile("~?[^=~]+=|~[^=~]")  # its beginning
 WHERE_DATA_IS = "data.source"  # a report has a column for it
 
@@ -192,17 +194,11 @@ def plain_value(value: Any) -> Value:
     text = value.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
-    if text.lower() in ("", "null", "~"):
-        return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if len(text) > 4000:  # Python reads no integer of 5,000 digits
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    if len(text) > 4000 or not NUMBER.fullmatch(text):  # Python reads no integer of 5,000 digits
         return text
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, flags=re.IGNORECASE):
-        return float(text)
-    return text
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
 def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], list[str]]:

@@ -14,7 +14,7 @@ from firstlight.files.rows import write_rows
 from firstlight.lab.reports.all_runs import gather
 from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import run_folders
-from firstlight.runs.summary import SEED, Run, number
+from firstlight.runs.summary import SEED, Run, grouped, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,12 +143,10 @@ def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
 
     This is so if two runs have the same values of the keys, or if the runs have different numbers of steps.
     """
-    found: dict[tuple[str, ...], Run] = {}
-    for run in runs:
-        other = found.setdefault(run.values(keys), run)
-        if other is not run:
-            why = f"{other.folder} and {run.folder} differ in something else than {', '.join(keys)}; vary only these"
-            log.warning("No figure is drawn, because %s", why)
+    for one, *others in grouped(runs, lambda run: run.values(keys)).values():
+        if others:
+            difference = f"differ in something else than {', '.join(keys)}; vary only these"
+            log.warning("No figure is drawn, because %s and %s %s", one.folder, others[0].folder, difference)
             return True
     if len({run.steps for run in runs}) > 1:
         log.warning("No figure is drawn, because the runs have different numbers of steps")

@@ -42,9 +42,8 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> None:
         launchers.check_launcher(config)
     ended = {job.folder.path.name for job in jobs if job.has_ended}
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of, ended)
-    plan = launchers.plan_of(config, len(remaining)) if remaining else "nothing to do"
     is_one_by_one = launchers.has_launcher(config, launchers.ONE_BY_ONE)
-    with runner.watched(len(remaining), jobs, len(jobs), runner.errors, plan) as progress:
+    with runner.watched(len(remaining), jobs, len(jobs), runner.errors) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
@@ -88,12 +87,13 @@ class Runner:
 
     @contextmanager
     def watched(
-        self, num_jobs: int, jobs: Collection[Job], total: int, errors: Mapping[Path, str], plan: str
+        self, num_jobs: int, jobs: Collection[Job], total: int, errors: Mapping[Path, str]
     ) -> Iterator[Progress]:
         """Lock the folder of the sweep, for a number of jobs that are run, and show the progress of all jobs.
 
-        jobs, total, errors, plan: as in `Progress`. Raises UserError if another process has locked the folder.
+        jobs, total, errors: as in `Progress`. Raises UserError if another process has locked the folder.
         """
+        plan = launchers.plan_of(self.config, num_jobs) if num_jobs else "nothing to do"
         try:
             launchers.fork_workers(self.config, self.folder, num_jobs)  # before the lock, which they would keep
             with locked(self.folder, "runs this sweep"):

@@ -67,9 +67,7 @@ class Job:
 
     def record(self) -> dict[str, Any]:
         """Return its metrics.json; {} before the job has started. That of a job that has ended is read once."""
-        if "_ended" in vars(self):
-            return vars(self)["_ended"]
-        record = self.folder.read() if self.folder.is_run() else {}
+        record = vars(self).get("_ended") or (self.folder.read() if self.folder.is_run() else {})
         if record.get("status") in ENDED:
             vars(self)["_ended"] = record
         return record
@@ -297,24 +295,24 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     record = job.record()
     if not record:
         return
-    where, kept = job.folder.path, job.folder.config_file
+    kept, described = job.folder.config_file, record.get("data")
     trained = read_config(kept) if kept.is_file() else {}
-    difference = None
-    if record.get("run_key") != identity.run_key(job.config):
-        difference = (trained and identity.first_difference(job.config, trained)) or "another configuration"
-    elif record.get("status") in ENDED and trained:
-        changed = [key for key in FIXED_AT_THE_END if trained.get(key) != job.config[key]]
-        difference = next((f"{key}={trained.get(key)}, which is {job.config[key]} now" for key in changed), None)
-    if difference:
-        raise UserError(f"{where} has a run with {difference}; choose another sweep.name, or move the folder")
-    described = record.get("data")
     trained_on = described.get("fingerprint", fingerprint) if isinstance(described, dict) else fingerprint
-    if trained_on != fingerprint:
-        problem = f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint})"
-        raise UserError(f"{problem}; choose another sweep.name, or restore the data")
-    if record.get("code", code) != code and not job.config.sweep.any_code:
-        remedy = "choose another sweep.name, or set sweep.any_code=true if the change does not affect finished jobs"
-        raise UserError(f"{where} has a run with other code ({record['code']}, now {code}); {remedy}")
+    fixed = FIXED_AT_THE_END if record.get("status") in ENDED and trained else ()
+    changed = [key for key in fixed if trained.get(key) != job.config[key]]
+    remedy = "move the folder"
+    if record.get("run_key") != identity.run_key(job.config):
+        problem = (trained and identity.first_difference(job.config, trained)) or "another configuration"
+    elif changed:
+        problem = f"{changed[0]}={trained.get(changed[0])}, which is {job.config[changed[0]]} now"
+    elif trained_on != fingerprint:
+        problem, remedy = f"other data (fingerprint {trained_on}, now {fingerprint})", "restore the data"
+    elif record.get("code", code) != code and not job.config.sweep.any_code:
+        problem = f"other code ({record['code']}, now {code})"
+        remedy = "set sweep.any_code=true if the change does not affect finished jobs"
+    else:
+        return
+    raise UserError(f"{job.folder.path} has a run with {problem}; choose another sweep.name, or {remedy}")
 
 
 def with_source(job: Job, found: Sources) -> tuple[Job, str]:

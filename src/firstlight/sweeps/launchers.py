@@ -76,13 +76,6 @@ def jobs_at_a_time(config: DictConfig) -> int:
     return min(num_jobs, places) if places else num_jobs
 
 
-def threads_of_jobs(config: DictConfig) -> int | None:
-    """Return the number of threads of each job: 1 if the number of jobs is chosen by the cores, else that of config."""
-    is_chosen = has_launcher(config, PARALLEL) and config.hydra.launcher.n_jobs is None and not num_gpus(config)
-    threads: int | None = config.threads
-    return 1 if is_chosen and threads is None else threads
-
-
 def plan_of(config: DictConfig, num_jobs: int) -> str:
     """Return how many of some jobs run at a time, in words; "" if they do not run in parallel on this machine."""
     return f"{min(num_jobs, jobs_at_a_time(config))} at a time" if has_launcher(config, PARALLEL) else ""
@@ -153,9 +146,11 @@ def use_share(config: DictConfig, hydra_config: Any) -> None:
 
     hydra_config: the node `hydra`.
     """
-    whole: Any = SimpleNamespace(hydra=hydra_config, trainer=config.trainer, threads=config.threads)
-    config.threads = threads_of_jobs(whole)
-    per_gpu = hydra_config.launcher.get("jobs_per_gpu", 1)
+    whole: Any = SimpleNamespace(hydra=hydra_config, trainer=config.trainer)
+    launcher = hydra_config.launcher
+    if has_launcher(whole, PARALLEL) and launcher.n_jobs is None and not num_gpus(whole) and config.threads is None:
+        config.threads = 1  # as many jobs run as there are cores
+    per_gpu = launcher.get("jobs_per_gpu", 1)
     if per_gpu > 1:
         import torch
 

@@ -13,7 +13,7 @@ from firstlight.invocation import install_command
 from firstlight.runs.trials import OBJECTIVES, STUDY_FILE, made, trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
-from firstlight.sweeps.launchers import ONE_BY_ONE, check_launcher, has_launcher, jobs_at_a_time, plan_of
+from firstlight.sweeps.launchers import ONE_BY_ONE, check_launcher, has_launcher, jobs_at_a_time
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -64,8 +64,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> None:
     first = 1 if pruner else num_seeds  # so many seeds decide whether the others run
     every = [job for each in jobs.values() for job in each]
     num_jobs = n_trials * num_seeds
-    plan = plan_of(config, num_jobs)
-    with runner.watched(num_jobs if has_left else 0, every, num_jobs, errors, plan) as progress:
+    with runner.watched(num_jobs if has_left else 0, every, num_jobs, errors) as progress:
         for numbers in study.batches(n_trials, -(-trials_at_a_time(config) // first)):
             for number in [each for each in numbers if each not in jobs]:
                 try:

@@ -26,13 +26,8 @@ OVER = (  # the states of a job that Slurm does not run again
 )
 SECONDS_BETWEEN = 2.0  # between two questions to Slurm
 SECONDS_FOR_FILES = 10.0  # until a file that another node has written is seen here
-OPTIONS = {  # of sbatch, by the option of the launcher
-    "partition": "partition",
-    "timeout_min": "time",
-    "nodes": "nodes",
-    "cpus_per_task": "cpus-per-task",
-    "gpus_per_node": "gpus-per-node",
-}
+SAME = ("partition", "nodes", "cpus_per_task", "gpus_per_node")
+OPTIONS = {"timeout_min": "time", **{name: name.replace("_", "-") for name in SAME}}  # of sbatch, by the launcher's
 
 
 def launch(config: DictConfig, jobs: Sequence[Sequence[str]], at_a_time: int) -> list[JobReturn]:

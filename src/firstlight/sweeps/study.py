@@ -183,9 +183,8 @@ class Study:
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
         """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
         interrupted = [trial.number for trial in self.trials(TrialState.RUNNING)]
-        while interrupted:
-            yield interrupted[:at_a_time]
-            interrupted = interrupted[at_a_time:]
+        for first in range(0, len(interrupted), at_a_time):
+            yield interrupted[first : first + at_a_time]
         while (left := n_trials - len(self.trials())) > 0:
             yield [self.ask() for _ in range(min(left, at_a_time))]
 
