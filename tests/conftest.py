@@ -1,6 +1,6 @@
 """Fixtures that all tests share: a small review data set, and the entry scripts, run as a user runs them.
 
-This module does not import torch or Hydra before a worker collects tests, because the controller process needs neither.
+This module imports neither torch nor Hydra, because the controller process of pytest-xdist needs neither.
 """
 
 import contextlib
@@ -19,14 +19,13 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
-from firstlight import spelling
-from processes import NO_NETWORK, OF_SERVER, end_server
+from processes import CAN_FORK, NO_NETWORK, end_server, start_server
 from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
 
-pytest_plugins = ["callback_fixtures", "logged_runs", "split_folders"]
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
+os.environ["WANDB_ERROR_REPORTING"] = "false"  # as well, by W&B
 os.environ["OMP_NUM_THREADS"] = "1"  # more threads slow down networks as small as those of the tests
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a command in the background so
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the processes that tests interrupt inherit it
@@ -35,6 +34,18 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # `nohup` starts a comman
 
 
 gc.disable()  # until the tests are collected: imports make objects that stay
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import the libraries, start the fork server, and add the fixtures of other modules, where tests are run."""
+    if config.getoption("dist", "no") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    import preloaded
+
+    if CAN_FORK and not TRUE_PROCESSES:
+        start_server(preloaded.prepare)
+    for name in ("callback_fixtures", "logged_runs", "split_folders"):
+        config.pluginmanager.import_plugin(name)
 
 
 def pytest_collection_finish() -> None:
@@ -64,11 +75,10 @@ def no_server_is_left() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def files_are_merged_once(root: Path) -> Iterator[None]:
     """Let Hydra read and merge the same files once. The tests of the commands then take a third of the time."""
-    from composed_once import composed_once
+    from composed_once import composed_once  # imports Hydra
 
     folder = root / "composed"
     folder.mkdir(exist_ok=True)
-    OF_SERVER["COMPOSED_ONCE"] = str(folder)  # the processes of the fork server use it too
     with contextlib.nullcontext() if TRUE_PROCESSES else composed_once(folder):
         yield
 
@@ -174,6 +184,8 @@ def shared_runs_stay_as_they_are(request: pytest.FixtureRequest) -> Iterator[Non
 @pytest.fixture(autouse=True)
 def options_are_spelled_as_in_the_code() -> Iterator[None]:
     """Spell options as in the code, such as `data.path`. test_spelling.py tests the spelling for users."""
+    from firstlight import spelling  # not before the fork server
+
     spelling.use(spelling.as_override)
     yield
     spelling.use(spelling.as_keyword)

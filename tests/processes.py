@@ -1,6 +1,8 @@
-"""Processes of the tests, forked by multiprocessing's fork server, which has imported the libraries (preloaded.py)."""
+"""Processes of the tests, forked by multiprocessing's fork server, which is forked from that of the tests."""
 
 import atexit
+import contextlib
+import faulthandler
 import functools
 import multiprocessing
 import os
@@ -9,8 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from multiprocessing import forkserver
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,7 @@ from unittest.mock import patch
 CAN_FORK = sys.platform == "linux"  # the frameworks of macOS, which torch uses, do not work after a fork
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["preloaded"])
+FORKED.set_forkserver_preload([])
 
 
 def environment() -> dict[str, str]:
@@ -31,8 +35,31 @@ def environment() -> dict[str, str]:
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
-TESTS = Path(__file__).parent
-OF_SERVER = environment() | {"PYTHONPATH": str(TESTS)}  # before a test sets a variable
+def start_server(prepare: Callable[[], None]) -> None:
+    """Fork the server from this process, so that it has the imported libraries. It calls prepare() first."""
+
+    def fork(path: bytes, arguments: Sequence[str], passed: Sequence[int]) -> int:
+        """Run the code of `python -c code` in a forked process. multiprocessing starts a program in this place."""
+        process = os.fork()
+        if process:
+            return process
+        try:
+            for number in {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2, *passed}:
+                with contextlib.suppress(OSError):  # that of the list itself
+                    os.close(number)
+            faulthandler.disable()  # which pytest enables
+            sys.meta_path[:] = [each for each in sys.meta_path if not type(each).__module__.startswith("_pytest.")]
+            prepare()
+            exec(arguments[-1], {})  # noqa: S102
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+
+    resource_tracker.ensure_running()  # which is a program
+    with patch.object(util, "spawnv_passfds", fork), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pytest-xdist has a thread that waits for orders
+        forkserver.ensure_running()
 
 
 @functools.cache
@@ -70,10 +97,10 @@ class ForkedProcess(subprocess.Popen[str]):
         folder, environment = options[4:6]
         ends = options[9:15]  # of the pipes of input, output and errors: for reading, for writing
         streams = [Connection(os.dup(ends[number])) for number in (0, 3, 5)]  # multiprocessing passes them on
-        what = (args, folder, dict(environment), self._own_group, streams, library_path())
+        composed = sys.modules["composed_once"].FOLDER
+        what = (args, folder, dict(environment), self._own_group, streams, library_path(), composed)
         self._process = FORKED.Process(target=run_script, args=what)
-        with patch.dict(os.environ, OF_SERVER, clear=True):  # the first call starts the server
-            self._process.start()
+        self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
         for stream in streams:
@@ -106,8 +133,10 @@ def run_script(
     own_group: bool,
     streams: list[Connection],
     libraries: list[str],
+    composed: Path,
 ) -> None:
     """Run a script in this forked process as `python script …` does."""
+    sys.modules["composed_once"].FOLDER = composed  # type: ignore[attr-defined]
     if own_group:
         os.setpgid(0, 0)
     for number, stream in enumerate(streams):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from processes import OF_SERVER
+import composed_once
 
 STARTS_A_PROGRAM = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "webbrowser.open", "urllib.Request")
@@ -57,7 +57,7 @@ def watched(*folders: Path) -> Iterator[None]:
     """Fail if the block starts a program, opens a connection or writes outside the folders."""
     global _seen, _inside
     _listen()
-    kept = Path(OF_SERVER["COMPOSED_ONCE"])  # in which the tests keep the merged configurations
+    kept = composed_once.FOLDER  # in which the tests keep the merged configurations
     _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in (*folders, kept))
     _seen = seen = []
     try:
