@@ -26,8 +26,10 @@ def own_folders() -> list[Path]:
     of_kinds = [folder / OWN_FOLDER for _, package in kind_packages() if (folder := location(package))]
     folders = dict.fromkeys(map(Path.resolve, [*_given_folders(), *filter(Path.is_dir, of_kinds)]))
     own = [folder for folder in folders if folder != CONFIG_DIR.resolve()]
-    for folder in own:
-        _refuse_foreign_root(folder)
+    for root in (folder / f"{CONFIG_NAME}.yaml" for folder in own):
+        if root.is_file() and "root_schema" not in root.read_text(encoding="utf-8", errors="replace"):
+            problem = f"{root}: its defaults list has no root_schema, so it is not a configuration of firstlight"
+            raise UserError(f"{problem}; rename the file, or start from the train.yaml in {CONFIG_DIR}")
     return own
 
 
@@ -75,10 +77,3 @@ def _given_folders() -> list[Path]:
             raise UserError(f"--config-dir {folder}: the folder does not exist; name the folder of your settings")
     here = Path.cwd() / OWN_FOLDER
     return [*reversed(typed), *([here] if here.is_dir() else [])]
-
-
-def _refuse_foreign_root(folder: Path) -> None:
-    root = folder / f"{CONFIG_NAME}.yaml"
-    if root.is_file() and "root_schema" not in root.read_text(encoding="utf-8", errors="replace"):
-        problem = f"{root}: its defaults list has no root_schema, so it is not a configuration of firstlight"
-        raise UserError(f"{problem}; rename the file, or start from the train.yaml in {CONFIG_DIR}")

@@ -309,7 +309,7 @@ def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:
 def served(app: Playground) -> Iterator[str]:
     """Run an application and yield its address."""
     server, listening = playground.server_of(app), playground.listen(0)
-    thread = threading.Thread(target=playground.serve, args=(server, listening), daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
         yield f"127.0.0.1:{listening.getsockname()[1]}"

@@ -54,10 +54,7 @@ def main() -> None:
     write_atomically(path, json.dumps(as_data, indent=2) + "\n")  # lines, in which two versions can be compared
     panels = sum(len(section.panels) for section in workspace.sections)
     say(f"wrote {path}: {len(workspace.sections)} sections, {panels} panels")
-    if options.push:
-        say(f"W&B: pushed to {push(workspace)}")
-    else:
-        say("to send it to W&B, add --push")
+    say(f"W&B: pushed to {push(workspace)}" if options.push else "to send it to W&B, add --push")
 
 
 def build(project: str, entity: str) -> Any:

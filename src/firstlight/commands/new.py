@@ -56,8 +56,7 @@ def check_name(name: str) -> None:
         raise UserError(f"{name}: every project has a folder of this name; choose another name")
     if name in config_files.choices("task") or name in config_files.choices("model"):
         raise UserError(f"{name}: firstlight has a task or a model of this name; choose another name")
-    is_taken = name in sys.stdlib_module_names or (not Path(name).exists() and find_spec(name) is not None)
-    if is_taken:
+    if name in sys.stdlib_module_names or (not Path(name).exists() and find_spec(name) is not None):
         raise UserError(f"{name}: an installed package has this name; choose another name")
 
 

@@ -72,7 +72,8 @@ def main() -> None:
         say(f"{address} shows {', '.join(folders)}; press Ctrl-C to end", flush=True)
         if options.open:
             open_page(address)
-        serve(server_of(playground), listening)
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again at its end
+            server_of(playground).run(sockets=[listening])
 
 
 def export(folders: list[str], checkpoint: str, file: Path, *, opens: bool) -> None:
@@ -140,9 +141,3 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
         timeout_graceful_shutdown=3,
     )
     return Server(config)
-
-
-def serve(server: "uvicorn.Server", listening: socket.socket) -> None:
-    """Answer until Ctrl-C."""
-    with suppress(KeyboardInterrupt):  # uvicorn raises it again at its end
-        server.run(sockets=[listening])

@@ -222,11 +222,10 @@ def searches(runs: Sequence[Run], folder: Path) -> Iterator[Section]:
             from firstlight.lab.reports.importance import importance_section  # imports Optuna
 
             try:
-                section = importance_section(place / STUDY_FILE, place.name)
+                if section := importance_section(place / STUDY_FILE, place.name):
+                    yield section
             except UserError as error:
                 say(f"not shown: {error}", to=sys.stderr)
-            else:
-                yield from [section] if section else []
 
 
 def refuse_unknown_metric(metric: str | None, runs: Sequence[Run]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 
-SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show the mean of every tenth of them
+SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show their running mean
 
 
 class Curve(NamedTuple):

@@ -61,9 +61,7 @@ class Reading:
 
     def name(self, answer: int) -> str:
         """Return the name of an answer: a class or a token."""
-        if not self.columns:
-            return str(self.run.class_names[answer])
-        return token_name(self.run, answer)
+        return token_name(self.run, answer) if self.columns else str(self.run.class_names[answer])
 
 
 @contextmanager

@@ -36,13 +36,11 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     if set(board.keys) != set(board.swept):
         whole = board_of(board.runs, lambda _: board.falls, board.metric, note=board.note)
     effects, against = effects_of(whole, load)
-    values = {place: shown(board.groups[place].keys.get(board.keys[0])) if board.keys else "" for place in counted}
-    of_key = [effect for effect in effects if board.keys == (effect.key,)]
-    by_value = {shown(effect.other): effect.verdict.reversed() for effect in of_key}
-    best = [place for place in counted if of_key and values[place] == shown(of_key[0].best)]
-    if reference is None and best and len(by_value) == len(counted) - 1:
-        place = best[0]
-        by_place = {each: by_value[values[each]] for each in counted if each != place}
+    of_key = {shown(effect.other): effect.verdict.reversed() for effect in effects if board.keys == (effect.key,)}
+    if reference is None and of_key and len(of_key) == len(counted) - 1:
+        values = {each: shown(board.groups[each].keys[board.keys[0]]) for each in counted}
+        (place,) = (each for each, value in values.items() if value not in of_key)  # the best one
+        by_place = {each: of_key[value] for each, value in values.items() if each != place}
     else:
         place = _reference(board.groups) if reference is None else reference
         others = [each for each in counted[:most] if each != place]
@@ -95,19 +93,15 @@ def effects_of(board: Board, load: Load) -> tuple[list[Effect], list[tuple[Group
 
 
 def finding(board: Board, effects: Sequence[Effect], against: Sequence[tuple[Group, Verdict]]) -> str:
-    """Return the result of a board as a sentence; "" if no run is counted. effects, against: those of the board."""
-    counted = [group for group in board.groups if group.counted]
-    if not counted or board.metric is None:
-        return ""
-    best = _best_trained(board)
-    clauses = []
+    """Return the result of a board with counted runs as a sentence. effects, against: those of the board."""
+    best, metric, clauses = _best_trained(board), str(board.metric), list[str]()
     for key, of_key in grouped(effects, lambda effect: effect.key).items():
         is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
         is_alone = len(board.swept) == 1 and is_of_numbers
-        clauses.append(_clause(of_key, board.metric, spread_text(best.spreads.get(board.metric)) if is_alone else ""))
-    clauses += [_against_baseline(best, group, verdict, board.metric) for group, verdict in against]
+        clauses.append(_clause(of_key, metric, spread_text(best.spreads.get(metric)) if is_alone else ""))
+    clauses += [_against_baseline(best, group, verdict, metric) for group, verdict in against]
     if not clauses:
-        return _alone(best, board, is_only=len(counted) == 1)
+        return _alone(best, board)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
     return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
 
@@ -235,11 +229,11 @@ def _against_baseline(best: Group, baseline: Group, verdict: Verdict, metric: st
     return f"{which} is {verdict.word} than the baseline {name} by {size}"
 
 
-def _alone(group: Group, board: Board, *, is_only: bool) -> str:
+def _alone(group: Group, board: Board) -> str:
     """Return what is known of the best group if nothing can be compared."""
     seeds = "one seed" if group.seeds == 1 else f"{group.seeds} seeds, 95% interval"
     value = f"{spread_text(group.spreads.get(board.metric or ''))} ({seeds})"
-    if is_only:
+    if sum(bool(each.counted) for each in board.groups) == 1:
         return f"{board.name}: {board.metric} is {value}."
     name = f"{board.name}: the best group is {short_name(group.keys)}, with {board.metric} {value}."
     return f"{name} Single keys are not compared, because no two groups differ in only one key."
