@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
@@ -17,13 +18,14 @@ STARTS = pytest.mark.parametrize("start", [0, 1, 6, 7, 13, 41])
 
 
 def drawn(*, start: int = 0, size: int = SIZE, seed: int = 11, **options) -> RandomWindows:
-    batches = RandomWindows(FIRST, LENGTH, CONTEXT, size, seed, **options)
+    batches = RandomWindows(Stream(range(FIRST, FIRST + LENGTH)), CONTEXT, size, seed, **options)
     batches.start = start
     return batches
 
 
 def shuffled(*, start: int = 0, size: int = SIZE, seed: int = 11, documents=DOCUMENTS, **options) -> ShuffledDocuments:
-    batches = ShuffledDocuments(OFFSETS, documents, SEPARATOR, CONTEXT, size, seed, **options)
+    together = partial(join, OFFSETS, separator=SEPARATOR)
+    batches = ShuffledDocuments(documents, together, CONTEXT, size, seed, **options)
     batches.start = start
     return batches
 
@@ -44,7 +46,7 @@ def joined(offsets: np.ndarray, documents, separator: int) -> list[int]:
 
 
 def test_a_window_begins_anywhere_where_it_ends_within_the_stream():
-    batches = RandomWindows(FIRST, 61, CONTEXT, SIZE, 11)
+    batches = RandomWindows(Stream(range(FIRST, FIRST + 61)), CONTEXT, SIZE, 11)
     assert batches.batch(0).shape == (SIZE, CONTEXT + 1)
     assert (np.diff(batches.batch(0)) == 1).all()
     starts = [int(row[0]) for number in range(211) for row in batches.batch(number)]
@@ -130,7 +132,7 @@ def test_joined_documents_stand_one_after_the_other(lengths, data):
     documents = data.draw(st.lists(st.sampled_from(range(len(lengths))), unique=True) if lengths else st.just([]))
     separator = int(offsets[-1])
     places = join(offsets, np.array(documents, np.int64), separator)
-    assert places.tolist() == joined(offsets, documents, separator)
+    assert places.head().tolist() == joined(offsets, documents, separator)
 
 
 # --- every window, for validation ---

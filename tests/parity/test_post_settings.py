@@ -12,7 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from composed import composed
-from firstlight.data.windows import RandomWindows
+from firstlight.data.windows import RandomWindows, Stream
 from firstlight.lit import MuonAdamW
 from firstlight.lit.networks import build_network
 from firstlight.networks import num_parameters
@@ -100,7 +100,7 @@ def test_a_shipped_setting_is_that_of_its_post(typed: str) -> None:
 def test_an_epoch_of_the_plays_has_about_the_posts_steps(overrides: list[str], steps: int) -> None:
     data = composed("experiment=post/shakespeare", *overrides).data
     length = round((1 - data.validation_fraction - data.test_fraction) * 4_963_197)
-    assert round(len(RandomWindows(0, length, data.context_length, data.batch_size, 0)), -2) == steps
+    assert round(len(RandomWindows(Stream(range(length)), data.context_length, data.batch_size, 0)), -2) == steps
 
 
 # --- the meaning of the settings ---

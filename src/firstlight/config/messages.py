@@ -35,10 +35,6 @@ AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 OF_CLASSES = ("optimizer.", "schedule.", "hydra.sweeper.sampler.", "hydra.sweeper.pruner.")
 MOST_LISTED = 16  # choices in a message that has a guess
-KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
-    *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
-    *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
-)
 
 
 @contextmanager
@@ -175,7 +171,7 @@ def known_keys() -> list[str]:
     """Return all groups and keys of the configuration of the task that is typed."""
     task = value_of("task", sys.argv[1:])
     config = compose([f"task={task}"] if task in config_files.choices("task") else [])
-    return [*config_files.groups(), *flat_keys(config), *KEYS_OF_SWEEPS]
+    return [*config_files.groups(), *flat_keys(config), *TEXTS["keys_of_hydra"]]
 
 
 def nearest_keys(word: str, known: Collection[str]) -> list[str]:

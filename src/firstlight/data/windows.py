@@ -12,6 +12,8 @@ from torch.utils.data import Dataset, Sampler
 
 from firstlight.data.batches import EndlessBatches
 
+Join = Callable[[NDArray[np.int64]], "Stream"]  # returns documents, (n,), in their order as one text
+
 
 class WindowBatch(NamedTuple):
     """The positions of the tokens of some windows. Each has one more than the context, for the last target."""
@@ -30,12 +32,12 @@ class Windows(Dataset[WindowBatch]):
 class RandomWindows(EndlessBatches):
     """Sampler of windows at random places, as in post 2 (plays). Batch b depends only on the seed and on b."""
 
-    def __init__(self, first: int, length: int, context_length: int, batch_size: int, seed: int, **share: int) -> None:
-        """first: the position of the stream; length: its number of tokens, more than context_length."""
-        assert length > context_length, f"{length} tokens for a context of {context_length}"
+    def __init__(self, text: "Stream", context_length: int, batch_size: int, seed: int, **share: int) -> None:
+        """text: more than context_length tokens."""
+        assert len(text) > context_length, f"{len(text)} tokens for a context of {context_length}"
         super().__init__(batch_size, seed, **share)
-        self.first, self.num_starts = first, length - context_length
-        self.steps = max(1, length // (context_length * self.batch_size))
+        self.text, self.num_starts = text, len(text) - context_length
+        self.steps = max(1, len(text) // (context_length * self.batch_size))
         self.columns = np.arange(context_length + 1)
 
     def __len__(self) -> int:
@@ -45,27 +47,23 @@ class RandomWindows(EndlessBatches):
     def batch(self, number: int) -> NDArray[np.int64]:
         """Return the positions of one batch, for all processes together: (batch, context_length + 1)."""
         starts = np.random.default_rng((self.seed, number)).integers(self.num_starts, size=self.batch_size)
-        return (self.first + starts)[:, None] + self.columns
+        return self.text[starts[:, None] + self.columns]
+
+    def stream(self, epoch: int) -> "Stream":  # noqa: ARG002  (as of `ShuffledDocuments`)
+        """Return the text, which is the same in every epoch."""
+        return self.text
 
 
 class ShuffledDocuments(EndlessBatches):
     """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4, names)."""
 
     def __init__(
-        self,
-        offsets: NDArray[np.int64],
-        documents: NDArray[np.int64],
-        separator: int,
-        context_length: int,
-        batch_size: int,
-        seed: int,
-        **share: int,
+        self, documents: NDArray[np.int64], join: Join, context_length: int, batch_size: int, seed: int, **share: int
     ) -> None:
-        """offsets: the starts of all documents; documents: (n,) those to use; separator: its position in the table."""
+        """documents: (n,) the numbers of the documents."""
         super().__init__(batch_size, seed, **share)
-        self.offsets, self.documents, self.separator = offsets, documents, separator
-        self.context_length = context_length
-        tokens = int((offsets[documents + 1] - offsets[documents] + 1).sum()) + 1
+        self.documents, self.join, self.context_length = documents, join, context_length
+        tokens = len(join(documents))
         self.num_windows = (tokens - 1) // context_length
         assert self.num_windows, f"{tokens} tokens for a context of {context_length}"
 
@@ -74,17 +72,17 @@ class ShuffledDocuments(EndlessBatches):
 
     def epoch_batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """Return all batches of one epoch, for all processes together."""
-        joined = self.joined(epoch)
+        text = self.stream(epoch)
         firsts = np.arange(self.num_windows) * self.context_length
-        windows = joined[firsts[:, None] + np.arange(self.context_length + 1)]
+        windows = text[firsts[:, None] + np.arange(self.context_length + 1)]
         missing = -len(windows) % self.world_size  # every process needs the same number of windows
         windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # repeats the first windows
         return [windows[i : i + self.batch_size] for i in range(0, len(windows), self.batch_size)]
 
-    def joined(self, epoch: int) -> "Stream":
+    def stream(self, epoch: int) -> "Stream":
         """Return all documents in the order of an epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
-        return Stream(join(self.offsets, self.documents[order], self.separator))
+        return self.join(self.documents[order])
 
 
 class ContinuedWindows(EndlessBatches):
@@ -182,11 +180,14 @@ class Stream:
         return self[np.arange(len(self) if most is None else min(len(self), most))]
 
 
-def join(offsets: NDArray[np.int64], documents: NDArray[np.int64], separator: int) -> NDArray[np.int64]:
-    """Return the positions of the tokens of joined documents, with a separator before each and after the last."""
+def join(offsets: NDArray[np.int64], documents: NDArray[np.int64], separator: int) -> Stream:
+    """Return documents as one text, with a separator before each and after the last.
+
+    offsets: the starts of all documents in the table; documents: (n,) their numbers; separator: its position.
+    """
     lengths = offsets[documents + 1] - offsets[documents] + 1  # with the separator before it
     ends = np.cumsum(lengths)
     begins = ends - lengths
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins - offsets[documents] + 1, lengths)
     places[begins] = separator
-    return np.append(places, separator)
+    return Stream(np.append(places, separator))

@@ -71,7 +71,7 @@ class StreamData(TableData):
         if not len(documents):
             return windows.Stream(range(0))
         if self.separator_id is not None:
-            return windows.Stream(windows.join(offsets, documents, self._separator))
+            return self._joined(documents)
         first, end = int(offsets[documents[0]]), int(offsets[documents[-1] + 1])
         return windows.Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
@@ -104,17 +104,14 @@ class StreamData(TableData):
         """
         self.ensure_setup()
         options, documents = self.options, self._documents["train"]
-        offsets = self.corpus.ids.offsets
         sizes = (options.context_length, options.batch_size, options.seed)
         batches: windows.RandomWindows | windows.ShuffledDocuments | windows.ContinuedWindows
         if self.separator_id is None:
-            batches = windows.RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
+            batches = windows.RandomWindows(self.stream("train"), *sizes, **self.share)
         else:
-            batches = windows.ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
+            batches = windows.ShuffledDocuments(documents, self._joined, *sizes, **self.share)
         if self.stateful_window:
-            text = self.stream("train")
-            streams = batches.joined if isinstance(batches, windows.ShuffledDocuments) else lambda _: text
-            batches = windows.ContinuedWindows(streams, self.stateful_window, options.batch_size)
+            batches = windows.ContinuedWindows(batches.stream, self.stateful_window, options.batch_size)
         return self.training_loader(windows.Windows(), batches)
 
     def split_loader(self, split: str) -> TableLoader:
@@ -129,10 +126,9 @@ class StreamData(TableData):
             return self.table_loader(windows.Windows(), windows.ContinuedText(stream, length * size, batch_size=1))
         return self.table_loader(windows.Windows(), windows.EveryWindow(stream, length, size, **self.share))
 
-    @property
-    def _separator(self) -> int:
-        """The position of the separator in the table."""
-        return len(self.table.flat) - 1
+    def _joined(self, documents: NDArray[np.int64]) -> windows.Stream:
+        """Return documents as one text. The separator is at the end of the table."""
+        return windows.join(self.corpus.ids.offsets, documents, len(self.table.flat) - 1)
 
     def _num_tokens(self, split: str) -> int:
         documents, lengths = self._documents[split], self.corpus.ids.lengths
