@@ -200,13 +200,7 @@ class EvaluationBatches(Sampler[np.ndarray]):
     """Sampler of every row once, sorted by length if `lengths` is given. Each process takes its own rows."""
 
     def __init__(
-        self,
-        rows: np.ndarray,
-        batch_size: int,
-        *,
-        lengths: np.ndarray | None = None,
-        rank: int = 0,
-        world_size: int = 1,
+        self, rows: np.ndarray, batch_size: int, lengths: np.ndarray | None = None, rank: int = 0, world_size: int = 1
     ) -> None:
         """rows: (n,) row numbers; lengths: (n,)."""
         order = rows if lengths is None else rows[np.argsort(lengths, kind="stable")]

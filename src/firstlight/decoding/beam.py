@@ -73,7 +73,8 @@ def translate(network: Any, source_ids: Tensor, source_mask: Tensor | None, sear
         log_probabilities[:, list(search.never)] = -torch.inf
         if length == limit:  # at the limit, every hypothesis gets [END]
             log_probabilities[:, torch.arange(logits.shape[1], device=device) != search.end_id] = -torch.inf
-        rows, token_ids, scores = _best_beginnings(log_probabilities, scores, written, open_ones, search, length)
+        totals = (scores[..., None] + log_probabilities.unflatten(0, scores.shape)).flatten(1)  # (batch, beam * vocab)
+        rows, token_ids, scores = _best_beginnings(totals, written, open_ones, search, length)
         going_on = scores.max(dim=1).values.tolist()  # all at once, because each transfer from a device is slow
         still_open = [i for i, best in enumerate(going_on) if not _is_done(open_ones[i], best, search, length)]
         if not still_open:
@@ -93,24 +94,18 @@ def translate(network: Any, source_ids: Tensor, source_mask: Tensor | None, sear
 
 
 def _best_beginnings(
-    log_probabilities: Tensor,
-    scores: Tensor,
-    written: Tensor,
-    finished: list[list[Translation]],
-    search: Search,
-    length: int,
+    totals: Tensor, written: Tensor, finished: list[list[Translation]], search: Search, length: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Choose the next hypotheses, and add those that end with this token to the finished translations of their source.
 
-    log_probabilities: (batch * beam, vocab_size); scores: (batch, beam). Returns, for each new hypothesis, the row that
-    it extends, its new token and its score: (batch, beam) each. The score is -inf for a missing hypothesis.
+    totals: (batch, beam * vocab_size), the score of each hypothesis with each token. Returns, for each new hypothesis,
+    the row that it extends, its new token and its score: (batch, beam) each. A missing hypothesis has the score -inf.
     """
-    num_sentences, beam = scores.shape
-    vocab_size = log_probabilities.shape[1]
-    totals = (scores.flatten()[:, None] + log_probabilities).view(num_sentences, beam * vocab_size)
+    beam = search.beam_size
+    vocab_size = totals.shape[1] // beam
     # twice as many candidates as beams: at most one candidate per beam ends, so at least `beam` of them do not end
     best, places = totals.topk(2 * beam, dim=1)
-    first_rows = torch.arange(num_sentences, device=scores.device)[:, None] * beam
+    first_rows = torch.arange(len(totals), device=totals.device)[:, None] * beam
     rows, token_ids = first_rows + places // vocab_size, places % vocab_size  # (batch, candidates)
     ends = token_ids == search.end_id
     for i, rank in ((ends & (best > -torch.inf))[:, :beam]).nonzero().tolist():  # an end counts only among the best
@@ -123,8 +118,6 @@ def _best_beginnings(
 
 def _is_done(finished: list[Translation], best_going_on: float, search: Search, length: int) -> bool:
     """Return whether beam_size translations are complete and the best of them beats the best hypothesis."""
-    if best_going_on == -torch.inf:
-        return True
-    if len(finished) < search.beam_size:
-        return False
-    return max(translation.score for translation in finished) >= search.score(best_going_on, length)
+    is_full = len(finished) >= search.beam_size
+    best = max((translation.score for translation in finished), default=-torch.inf)
+    return best_going_on == -torch.inf or (is_full and best >= search.score(best_going_on, length))
