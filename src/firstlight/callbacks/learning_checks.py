@@ -127,10 +127,8 @@ class LearningChecks(EvaluationCallback):
         return {"first_loss": self.first_loss, "best": self.best, "accuracy": self.accuracy, "said": self.said}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        best = state_dict["best"]
-        self.first_loss, self.said = state_dict["first_loss"], list(state_dict["said"])
-        self.accuracy = state_dict["accuracy"]
-        self.best = None if best is None else (best[0], best[1])
+        self.first_loss, self.best = state_dict["first_loss"], state_dict["best"]
+        self.accuracy, self.said = state_dict["accuracy"], list(state_dict["said"])
 
     def _say(self, name: str, text: str) -> None:
         if name not in self.said:

@@ -13,18 +13,8 @@ from omegaconf import DictConfig
 from firstlight.callbacks.checkpoint import is_last_step, is_validation_of_fit
 from firstlight.callbacks.write_predictions import WritePredictions
 from firstlight.errors import UserError
+from firstlight.runs import trials
 from firstlight.runs.predictions import Predictions, UnreadablePredictions, read_predictions, write_predictions
-from firstlight.runs.trials import (
-    MAXIMIZE,
-    MINIMIZE,
-    STUDY_FILE,
-    STUDY_NAME,
-    is_chosen,
-    made,
-    number_of_trial,
-    storage_of,
-    trial_folder,
-)
 
 log = logging.getLogger(__name__)
 
@@ -100,10 +90,10 @@ class PruneTrial(Callback):
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         return optuna.load_study(
-            study_name=STUDY_NAME,
-            storage=storage_of(self.study),
+            study_name=trials.STUDY_NAME,
+            storage=trials.storage_of(self.study),
             sampler=optuna.samplers.RandomSampler(),  # none is used, and others would fit the trials at this point
-            pruner=made("pruner", self.pruner),
+            pruner=trials.made("pruner", self.pruner),
         )
 
     @cached_property
@@ -160,18 +150,18 @@ class PruneByTexts(PruneTrial, WritePredictions):
         metric = self.metric if other.values(self.metric) is not None else "val/loss"
         falls = metric != self.metric or self._study.direction.name == "MINIMIZE"
         level = self.pruner["p_threshold"] / len(best.intermediate_values)
-        pruner = made("pruner", self.pruner, p_threshold=level)
+        pruner = trials.made("pruner", self.pruner, p_threshold=level)
         return is_worse(self.latest.values(metric), other.values(metric), pruner, falls=falls)
 
     def _file(self, trial: int, validation: int) -> Path:
-        return self.folder / f"{trial_folder(trial)}_{validation:04d}.npz"
+        return self.folder / f"{trials.trial_folder(trial)}_{validation:04d}.npz"
 
 
 def is_worse(values: Any, best: Any, pruner: Any, *, falls: bool) -> bool:
     """Return whether WilcoxonPruner finds the values of a trial worse than those of the best one, both (texts,)."""
     import optuna
 
-    study = optuna.create_study(direction=MINIMIZE if falls else MAXIMIZE)
+    study = optuna.create_study(direction=trials.MINIMIZE if falls else trials.MAXIMIZE)
     known, new = (
         optuna.trial.create_trial(value=float(each.mean()), intermediate_values=dict(enumerate(each.tolist())))
         for each in (best, values)
@@ -185,9 +175,9 @@ def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
     if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
         return None
     hydra = HydraConfig.get()
-    if hydra.sweeper.get("n_trials") is None or not is_chosen(hydra.sweeper.get("pruner")):
+    if hydra.sweeper.get("n_trials") is None or not trials.is_chosen(hydra.sweeper.get("pruner")):
         return None
-    study = Path(hydra.sweep.dir) / STUDY_FILE
+    study = Path(hydra.sweep.dir) / trials.STUDY_FILE
     by_texts = str(hydra.sweeper.pruner["_target_"]).endswith(".WilcoxonPruner")
     callback = PruneByTexts if by_texts else PruneTrial
-    return callback(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)
+    return callback(study, trials.number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)

@@ -15,17 +15,11 @@ from torch import Tensor
 
 from firstlight.choices import listed
 from firstlight.errors import UserError
-from firstlight.export.huggingface import Form, form_of
+from firstlight.export.huggingface import OTHERS, Form, form_of
 from firstlight.invocation import install_command
 from firstlight.kind.registry import KINDS
 from firstlight.kind.run import Run
-from firstlight.lit.checkpoint import (
-    EXPORTED_SOURCE_TOKENIZER,
-    EXPORTED_TOKENIZER,
-    EXPORTED_TOKENIZER_CONFIG,
-    METADATA,
-    TARGET_ENCODING,
-)
+from firstlight.lit import checkpoint
 from firstlight.lit.networks import plain
 from firstlight.runs.folder import EXPORTED_CONFIG, EXPORTED_WEIGHTS, RunFolder
 from firstlight.runs.predictions import FOLDER, read_predictions
@@ -67,16 +61,16 @@ def write_safetensors(run: Run, folder: Path) -> list[str]:
     weights, tied = without_twins(run.network.state_dict())
     kinds = {key: kind_in_json(text) for key in ("tokenizer", "source_tokenizer") if (text := run.metadata.get(key))}
     metadata = {key: value for key, value in run.metadata.items() if key not in kinds}
-    counted: Mapping[str, Tensor] = metadata.pop(TARGET_ENCODING, {})
-    weights |= {f"{TARGET_ENCODING}.{name}": values.contiguous() for name, values in counted.items()}
+    counted: Mapping[str, Tensor] = metadata.pop(checkpoint.TARGET_ENCODING, {})
+    weights |= {f"{checkpoint.TARGET_ENCODING}.{name}": values.contiguous() for name, values in counted.items()}
     metadata["config"] = {key: run.config[key] for key in OF_CONFIG}
     metadata["config"]["data"] = {**run.config["data"], "path": None, "cache_dir": None}
     metadata |= {"tokenizer_kinds": kinds, "tied_weights": tied, "record": record_of(run)}
     write_weights(folder, weights)
-    write_json(folder / EXPORTED_CONFIG, {METADATA: metadata})
+    write_json(folder / EXPORTED_CONFIG, {checkpoint.METADATA: metadata})
     (folder / "README.md").write_text(card(run, "firstlight"), encoding="utf-8")
     if source := run.metadata.get("source_tokenizer"):
-        write_tokenizer(run, folder, source, name=EXPORTED_SOURCE_TOKENIZER)
+        write_tokenizer(run, folder, source, name=checkpoint.EXPORTED_SOURCE_TOKENIZER)
     return write_tokenizer(run, folder)
 
 
@@ -126,18 +120,14 @@ def write_generation(folder: Path, options: dict[str, Any], run: Run, num_beams:
 def refuse_inexpressible(run: Run, config: Any, form: Form) -> None:
     """Raise UserError for the first option of the network or of the data that a model of transformers does not have."""
     for name, value in settings_of(config).items():
-        allowed = form.allowed.get(name)
-        if allowed is not None and value not in allowed:
-            raise UserError(
-                f"{run.path}: model.{name}={_typed(value)} cannot be expressed in {form.name}, which has "
-                f"model.{name}={listed(map(_typed, allowed), 'or')}; use --to safetensors, torch-export or onnx"
-            )
+        allowed = form.allowed.get(name, [value])
+        if value not in allowed:
+            has = f"{form.name}, which has model.{name}={listed(map(_typed, allowed), 'or')}"
+            raise UserError(f"{run.path}: model.{name}={_typed(value)} cannot be expressed in {has}; {OTHERS}")
     for name in ("both_orders", "choices", "target_encoding"):
         if run.metadata.get(name):
             key = "choice_columns" if name == "choices" else name
-            raise UserError(
-                f"{run.path}: data.{key} cannot be expressed in {form.name}; use --to safetensors, torch-export or onnx"
-            )
+            raise UserError(f"{run.path}: data.{key} cannot be expressed in {form.name}; {OTHERS}")
 
 
 def settings_of(config: Any) -> dict[str, Any]:
@@ -170,7 +160,7 @@ def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
 
 
 def write_tokenizer(
-    run: Run, folder: Path, text: str | None = None, *, mask: bool = False, name: str = EXPORTED_TOKENIZER
+    run: Run, folder: Path, text: str | None = None, *, mask: bool = False, name: str = checkpoint.EXPORTED_TOKENIZER
 ) -> list[str]:
     """Write a vocabulary in the format of the library `tokenizers`, which transformers loads, too.
 
@@ -193,7 +183,7 @@ def write_tokenizer(
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": not mask,  # a text never contains the marks
     }
-    write_json(folder / EXPORTED_TOKENIZER_CONFIG, options | marks)
+    write_json(folder / checkpoint.EXPORTED_TOKENIZER_CONFIG, options | marks)
     return [ENTITIES] if isinstance(tokenizer, Tokenizer) else []
 
 

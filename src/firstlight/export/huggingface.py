@@ -26,6 +26,7 @@ from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 FACTS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("transformers.yaml"))
 ACTIVATIONS: dict[str, str] = FACTS["activations"]  # ours → that of transformers
 SIZES: dict[str, dict[str, str]] = FACTS["sizes"]  # by the model_type of config.json: ours → those of transformers
+OTHERS = "use --to safetensors, torch-export or onnx"
 NEVER = -1e4  # the bias of [MASK] in the output layer, which firstlight does not score
 LINEAR = 2.0**27  # 1 over it is so small that tanh of it is the number itself
 Weights = dict[str, Tensor]
@@ -48,8 +49,7 @@ def form_of(kind: str, config: Any) -> Form:
     of_generator = "llama" if plain(config.positions) == "rotary" else "gpt2"
     form = FORMS.get(of_generator if kind == "generator" else kind)
     if form is None:
-        problem = f"--to huggingface has no model for a {KINDS[kind].noun}"
-        raise UserError(f"{problem}; use --to safetensors, torch-export or onnx")
+        raise UserError(f"--to huggingface has no model for a {KINDS[kind].noun}; {OTHERS}")
     return form
 
 
@@ -189,7 +189,7 @@ def _bert(network: Any, config: Any, words: Tensor) -> tuple[dict[str, Any], Wei
     return options, weights | _blocks(network.blocks, "bert", config.dim)
 
 
-def _bert_of_masks(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
+def _masked(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of BertForMaskedLM. [MASK] is the last word, and is never predicted."""
     network = run.network
     mask = network.mask_vector * getattr(network.embedding, "scale", 1.0)
@@ -206,7 +206,7 @@ def _bert_of_masks(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     return options | {"tie_word_embeddings": is_tied}, weights
 
 
-def _bert_of_classes(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
+def _classifier(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of BertForSequenceClassification, which reads the first token.
 
     It applies tanh to a linear layer of the vector of this token, as model.pooling=bert. For model.pooling=first that
@@ -230,7 +230,7 @@ def _bert_of_classes(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
 # --- Marian ---
 
 
-def _marian(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
+def _translator(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     """Return the options and weights of MarianMTModel.
 
     Its sinusoid has the sines before the cosines, and ours alternate. So the coordinates of all vectors are reordered.
@@ -266,11 +266,5 @@ def _marian(run: Run, config: Any) -> tuple[dict[str, Any], Weights]:
     return options, weights
 
 
-CONVERT = {
-    "gpt2": _gpt2,
-    "llama": _llama,
-    "masked": _bert_of_masks,
-    "classifier": _bert_of_classes,
-    "translator": _marian,
-}
+CONVERT = {"gpt2": _gpt2, "llama": _llama, "masked": _masked, "classifier": _classifier, "translator": _translator}
 FORMS = {name: Form(each["class"], each["allowed"], CONVERT[name]) for name, each in FACTS["models"].items()}

@@ -29,14 +29,6 @@ AGAIN = "save the model again"
 TYPES = {"generator": ("gpt2", "llama"), "masked": ("bert",), "classifier": ("bert",)}
 NEVER_SET = ("quantization_config", "scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_decoder", "mlp_bias")
 NEEDED = {"scale_attn_weights": True, "position_embedding_type": "absolute"}  # other values change the computation
-FREE = (  # options that a training chooses
-    *("context_length", "dropout", "attention_dropout", "token_dropout", "attention_output_dropout", "embedding_std"),
-    *("initialization", "zero_init", "base_dim", "base_head_dim", "options", "pooling", "embedded_words"),
-)
-BY_ID = (  # the ends of names of weights with a row for each id
-    *("wte.weight", "embed_tokens.weight", "lm_head.weight", "word_embeddings.weight"),
-    *("predictions.bias", "predictions.decoder.weight", "predictions.decoder.bias"),
-)
 HEADS = ("cls.", "classifier.", "bert.pooler.")  # the beginnings of names that a folder without a head lacks
 
 
@@ -94,7 +86,7 @@ def read_published(folder: Path, kind: str) -> dict[str, Any]:
 def refuse_other_options(folder: Path, metadata: dict[str, Any], own: Any) -> None:
     """Raise UserError if options of a network differ from those in the metadata of a folder. It names all of them."""
     needed, given = map(_resolved, (type(own)(**metadata["config"]["model"]), own))
-    wrong = {name: value for name, value in needed.items() if name not in FREE and given[name] != value}
+    wrong = {name: value for name, value in needed.items() if name not in FACTS["free"] and given[name] != value}
     if wrong:
         settings = " ".join(f"model.{name}={json.dumps(value).strip(chr(34))}" for name, value in wrong.items())
         raise UserError(f"init_from={folder}: its network has other options than model=; set {settings}")
@@ -167,7 +159,7 @@ def _weights(path: Path, ids: list[int], vocab_size: int, *, has_one_logit: bool
     """Return the weights of a folder as our networks have them: ordered by our ids, with one logit for two classes."""
     weights, rows = read_tensors(path, AGAIN), torch.tensor(ids)
     for name, weight in weights.items():
-        if name.endswith(BY_ID) and len(weight) == vocab_size:
+        if name.endswith(tuple(FACTS["by_id"])) and len(weight) == vocab_size:
             weights[name] = weight[rows]
         elif name.startswith("classifier.") and has_one_logit:
             weights[name] = weight - weight[:1]

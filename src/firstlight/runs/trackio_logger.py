@@ -25,6 +25,8 @@ from firstlight.runs.wandb_logger import ending, names_of
 class TrackioLogger(Logger):
     """Logger that writes a run's numbers, figures and tables to Trackio's database in a local folder."""
 
+    name = "trackio"
+
     def __init__(
         self,
         folder: str,
@@ -57,10 +59,6 @@ class TrackioLogger(Logger):
         self._config: dict[str, Any] = {"tags": list(tags), "status": "running"}
         self._run: Any = None
         self._process = self._first_process = os.getpid()
-
-    @property
-    def name(self) -> str:
-        return "trackio"
 
     @property
     def version(self) -> str | None:

@@ -56,12 +56,9 @@ def audit(module: Training, batch: Any, *, compiled: bool = True) -> list[Check]
     stirred = _stirred(module)
     of_start: list[Checking] = [_loss, _gradients]
     of_structure: list[Checking] = [_evaluation, _batch, _padding, _future, _cache]
-    if compiled:
-        of_structure += [_export, _compile]
-    return [
-        *(_checked(check, module, batch) for check in of_start),
-        *(_checked(check, stirred, batch) for check in of_structure),
-    ]
+    of_structure += [_export, _compile] if compiled else []
+    found = [_checked(check, module, batch) for check in of_start]
+    return found + [_checked(check, stirred, batch) for check in of_structure]
 
 
 def _checked(check: Checking, module: Training, batch: Any) -> Check:
