@@ -153,14 +153,8 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Formatter("%(message)s"))
-    warnings.formatwarning = _format_warning
+    warnings.formatwarning = lambda *parts, **named: visible(format_warning(*parts, **named))
     sys.excepthook = _show_exception
-
-
-def _format_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    return visible(format_warning(message, category, filename, lineno, line))
 
 
 def _show_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -10,15 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.figures import (
-    Curve,
-    plot_block_grid,
-    plot_colored_words,
-    plot_contributions,
-    plot_curves,
-    plot_exciting_texts,
-    style,
-)
+from firstlight import figures
+from firstlight.figures import style
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.load import load
 from firstlight.kind.subject import Subject
@@ -139,7 +132,7 @@ def logit_lens(subject: Subject) -> Drawn:
         columns, texts = reading.run.class_names, None
         shares = np.array([reading.logits(logits)[0].softmax(dim=0).numpy() for logits in lens.values()])
     title = "Answers if the blocks above are left out"
-    figure = plot_block_grid({"": shares}, rows, columns, title=title, label="probability", texts=texts)
+    figure = figures.plot_block_grid({"": shares}, rows, columns, title=title, label="probability", texts=texts)
     return Drawn(figure, reading.notes)
 
 
@@ -151,7 +144,7 @@ def occlusion(subject: Subject) -> Drawn:
     network, score = reading.run.network, reading.score(answer)
     falls = interventions.occlusion(network, *reading.inputs, score=score, filler=filler)
     title = f"Change of the answer {name} without each token"
-    figure = plot_colored_words(reading.tokens, falls.numpy(), title=title, label="fall of the log-odds (nats)")
+    figure = figures.plot_colored_words(reading.tokens, falls.numpy(), title=title, label="fall of the log-odds (nats)")
     return Drawn(figure, reading.notes)
 
 
@@ -168,7 +161,8 @@ def logit_attribution(subject: Subject) -> Drawn:
     total = sum(found.values())
     names, values = [_readable(part) for part in found], np.array([*found.values()])
     title = f"Parts of the logit of {name}, which is {total:.2f}"
-    return Drawn(plot_contributions(names, values, title=title, label="contribution to the logit"), reading.notes)
+    figure = figures.plot_contributions(names, values, title=title, label="contribution to the logit")
+    return Drawn(figure, reading.notes)
 
 
 def _readable(part: str) -> str:
@@ -193,7 +187,7 @@ def ablation(subject: Subject) -> Drawn:
     means, intervals = np.array([each.value for each in found]), np.array([(each.low, each.high) for each in found])
     title = f"Loss of {found[0].count} validation texts without one part"
     names = [_readable(part) for part in changes]
-    return Drawn(plot_contributions(names, means, intervals, title=title, label="change of the loss (nats)"))
+    return Drawn(figures.plot_contributions(names, means, intervals, title=title, label="change of the loss (nats)"))
 
 
 def patching(subject: Subject) -> Drawn:
@@ -219,7 +213,7 @@ def patching(subject: Subject) -> Drawn:
     found = np.array([values.numpy() for part, values in shares.items() if part.startswith(stack)])
     rows = [f"before {_readable(part.removesuffix('.hook_resid_pre'))}" for part in shares if part.startswith(stack)]
     title, label = f"Where the answer {name} comes from", "share of the effect"
-    figure = plot_block_grid({"": found}, rows, reading.tokens, title=title, label=label, limits=(-1.0, 1.0))
+    figure = figures.plot_block_grid({"": found}, rows, reading.tokens, title=title, label=label, limits=(-1.0, 1.0))
     return Drawn(figure, notes)
 
 
@@ -267,8 +261,8 @@ def head_scores(subject: Subject) -> Drawn:
             panels[mean] = np.array([[each.value for each in row] for row in found])
             texts[mean] = [[f"{each.value:.2f} ± {each.half_width:.2f}" for each in row] for row in found]
     rows, columns = [f"block {i + 1}" for i in range(blocks)], [f"head {i + 1}" for i in range(heads)]
-    title = "Attention of each head on repeated random tokens"
-    return Drawn(plot_block_grid(panels, rows, columns, title=title, label="mean attention weight", texts=texts))
+    title, label = "Attention of each head on repeated random tokens", "mean attention weight"
+    return Drawn(figures.plot_block_grid(panels, rows, columns, title=title, label=label, texts=texts))
 
 
 def head_development(subject: Subject) -> Drawn:
@@ -284,8 +278,8 @@ def head_development(subject: Subject) -> Drawn:
             which = " of each run" if subject.others else f": block {block + 1}, head {head + 1}"
             label = name.replace("_", " ") + which
             values = np.array([scores[name][block, head] for scores in found])
-            curves.append(Curve(label, np.array([*kept]), values, color))
-    return Drawn(plot_curves({"mean attention weight": curves}, title="When heads took their roles"))
+            curves.append(figures.Curve(label, np.array([*kept]), values, color))
+    return Drawn(figures.plot_curves({"mean attention weight": curves}, title="When heads took their roles"))
 
 
 @torch.no_grad()
@@ -318,4 +312,4 @@ def exciting_texts(subject: Subject) -> Drawn:
         best = highest[:, unit].topk(min(TEXTS_OF_UNIT, len(highest))).indices.tolist()
         found[f"unit {unit + 1}"] = [passage(i, unit) for i in best]
     title = f"Passages that excite units of {_readable(names[-1].removesuffix('.hook_post'))}"
-    return Drawn(plot_exciting_texts(found, title=title))
+    return Drawn(figures.plot_exciting_texts(found, title=title))

@@ -6,13 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firstlight.figures import (
-    plot_attention_grid,
-    plot_attention_heads,
-    plot_embeddings,
-    plot_position_similarity,
-    plot_position_waves,
-)
+from firstlight import figures
 from firstlight.kind.kind import Drawn, NothingToDrawError
 from firstlight.kind.run import Run
 from firstlight.kind.subject import Subject
@@ -28,7 +22,8 @@ def attention(subject: Subject) -> Drawn:
     found = subject.attention
     if len(found.maps) == 1:
         return attention_heads(subject)
-    figure = plot_attention_grid({part.name: part.weights for part in found.maps}, title=subject.run.attention_title)
+    maps = {part.name: part.weights for part in found.maps}
+    figure = figures.plot_attention_grid(maps, title=subject.run.attention_title)
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -37,7 +32,7 @@ def attention_heads(subject: Subject) -> Drawn:
     _, notes = subject.chosen_text()
     found = subject.attention
     part = found.maps[-1]
-    figure = plot_attention_heads(part.weights, part.queries, part.keys, f"Attention weights of {part.name}")
+    figure = figures.plot_attention_heads(part.weights, part.queries, part.keys, f"Attention weights of {part.name}")
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -56,7 +51,7 @@ def position_similarity(subject: Subject) -> Drawn:
         turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{mine.get('rotary', '')}"] = turned[0].numpy()
         notes.append("rotary: a vector of ones is rotated to each position, and the rotated vectors are compared")
-    return Drawn(plot_position_similarity(panels), notes)
+    return Drawn(figures.plot_position_similarity(panels), notes)
 
 
 def position_waves(subject: Subject) -> Drawn:
@@ -65,14 +60,14 @@ def position_waves(subject: Subject) -> Drawn:
     learned = _learned(subject.run)
     if learned:
         side, table = next(iter(learned.items()))
-        return Drawn(plot_position_waves(table, title=f"Learned positions{side}"))
+        return Drawn(figures.plot_position_waves(table, title=f"Learned positions{side}"))
     is_rotary = model["positions"] == "rotary"
     width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
     first = 0 if is_rotary else model["first_position"]
     places = first + model["position_scale"] * torch.arange(subject.context_length)
     title = "Sines and cosines of the rotary positions" if is_rotary else "Sinusoidal position encoding"
     base = float(model["rotary_base"]) if is_rotary else WAVE_LENGTH_BASE
-    return Drawn(plot_position_waves(sinusoid(places, int(width), base).numpy(), title=title))
+    return Drawn(figures.plot_position_waves(sinusoid(places, int(width), base).numpy(), title=title))
 
 
 def embeddings(subject: Subject) -> Drawn:
@@ -98,7 +93,8 @@ def embeddings(subject: Subject) -> Drawn:
         axis_labels[f"{name}, t-SNE"] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
     num_tokens = subject.run.network.embedding.num_embeddings
     title = f"Vectors of {len(chosen)} of {num_tokens:,} tokens, {vectors.shape[1]} dimensions"
-    return Drawn(plot_embeddings(panels, names, groups, group_names, axis_labels=axis_labels, title=title), notes)
+    figure = figures.plot_embeddings(panels, names, groups, group_names, axis_labels=axis_labels, title=title)
+    return Drawn(figure, notes)
 
 
 def _learned(run: Run) -> dict[str, NDArray[np.float32]]:
