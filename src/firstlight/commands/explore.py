@@ -1,5 +1,6 @@
 """Figures of what a run has learned and of its data, with a page that shows all of them."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -89,12 +90,10 @@ def explore(options: ExploreOptions) -> Path:
 
 def shows_sample(subject: "Subject") -> bool:
     """Return whether the data in the figures of a run is generated: its own, or the data that the user named."""
-    if not subject.data_changes.given():
-        return subject.is_sample
-    try:
-        return bool(subject.data.source.kind.value == "sample")
-    except NothingToDrawError:
-        return subject.is_sample
+    with suppress(NothingToDrawError):
+        if subject.data_changes.given():
+            return bool(subject.data.source.kind.value == "sample")
+    return subject.is_sample
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
@@ -143,10 +142,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if options.film:
         from firstlight.lab.explore import film
 
-        try:
-            say(f"the film is {page.add_film(film.film(subject))}")
-        except NothingToDrawError as error:
-            raise UserError(str(error)) from error
+        say(f"the film is {page.add_film(film.film(subject))}")
     if drawings:
         draw(drawings, subject, page)
     path = finish(page)

@@ -42,12 +42,6 @@ class Group:
         return self.counted[0] if self.counted else None
 
     @property
-    def seconds(self) -> float | None:
-        """The mean fit time in seconds."""
-        known = [run.fit_seconds for run in self.counted if run.fit_seconds is not None]
-        return fmean(known) if known else None
-
-    @property
     def parameters(self) -> list[int]:
         """The distinct numbers of parameters, in ascending order."""
         return sorted({run.parameters for run in self.counted if run.parameters is not None})
@@ -94,8 +88,7 @@ class Board:
     def runs(self) -> list[Run]:
         """All runs of the board, the best first. Runs that are not counted are last."""
         counted = [run for group in self.groups for run in group.counted]
-        if self.metric is not None:
-            counted.sort(key=lambda run: run.metrics[str(self.metric)], reverse=not self.falls)
+        counted.sort(key=lambda run: run.metrics[str(self.metric)], reverse=not self.falls)
         return counted + [run for group in self.groups for run in group.others]
 
 
@@ -216,8 +209,7 @@ def _group(
 ) -> Group:
     """Return the group of some runs. dividing: the keys that name a group without a counted run."""
     counted = [run for run in runs if not reason(run, metric)]
-    if metric is not None:
-        counted.sort(key=lambda run: run.metrics[metric], reverse=not is_falling)
+    counted.sort(key=lambda run: run.metrics[str(metric)], reverse=not is_falling)
     names = sorted({name for run in counted for name in run.metrics})
     spreads = {name: spread for name in names if (spread := spread_of(counted, name))}
     seeds = len({shown(run.keys.get(SEED)) for run in counted})

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firstlight.lab.reports.boards import Board, Group, Spread, not_counted, short_name
@@ -207,6 +208,8 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
     sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
     left = f" + {len(group.others)} not counted" if group.others else ""
     data = data_of([*group.counted, *group.others])
+    known = [run.fit_seconds for run in group.counted if run.fit_seconds is not None]
+    seconds = fmean(known) if known else None
     others = {name: group.spreads.get(name) for name in other_metrics(board)}
     pools_others = any(each.differ for each in board.groups)  # runs that differ in more than the seed
     verdict, against = board.verdict(group), list[Cell]()
@@ -225,7 +228,7 @@ def _row_of(group: Group, board: Board, places: Mapping[str, int]) -> list[Cell]
         Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
         *(Cell(name, spread_text(each, places[name]), each and each.mean) for name, each in others.items()),
         Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
-        Cell("fit time", duration(group.seconds), group.seconds),
+        Cell("fit time", duration(seconds), seconds),
         Cell("best run", best.folder if best else "–", best.folder if best else ""),
     ]
 
