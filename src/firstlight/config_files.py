@@ -1,6 +1,7 @@
 """The folders of the configuration: that of this package and those of the user."""
 
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,16 +34,14 @@ def own_folders() -> list[Path]:
     return own
 
 
-def kind_packages() -> list[tuple[Path, str]]:
-    """Return the packages that kinds.yaml in ./conf and --config-dir lists, each with this file. Raises UserError."""
-    found = []
+def kind_packages() -> Iterator[tuple[Path, str]]:
+    """Yield the packages that kinds.yaml in ./conf and --config-dir lists, each with this file. Raises UserError."""
     for file in (folder / KINDS_FILE for folder in _given_folders()):
         if file.is_file():
             names = read_yaml(file)
             if not isinstance(names, list) or not all(str(name).isidentifier() for name in names):
                 raise UserError(f"{file} must list the names of packages, such as `- tagging`, each on a line")
-            found += [(file, name) for name in names]
-    return found
+            yield from ((file, name) for name in names)
 
 
 def folders() -> list[Path]:

@@ -163,10 +163,11 @@ def _name_axes(axes: Axes, names: list[str], *, name_rows: bool = True) -> None:
 
 def _lay_out_squarely(figure: Figure, axes: Axes) -> None:
     """Lay out a figure, and set its height so that the panels are square for any length of the names."""
-    style.lay_out(figure)
+    engine: Any = figure.get_layout_engine()
+    engine.execute(figure)  # takes half the time of draw_without_rendering
     panel = axes.get_window_extent()  # pixels
     figure.set_figheight(figure.get_figheight() + (panel.width - panel.height) / figure.dpi)
-    style.lay_out(figure)
+    engine.execute(figure)
 
 
 def _write_cells(image: AxesImage, texts: list[list[str]]) -> None:

@@ -80,13 +80,6 @@ def new_panels(title: str, height: float, rows: int = 1, columns: int = 1, **opt
     return figure, figure.subplots(rows, columns, squeeze=False, **options).ravel()
 
 
-def lay_out(figure: Figure) -> None:
-    """Compute the layout of a figure without drawing it. This takes half the time of draw_without_rendering."""
-    engine = figure.get_layout_engine()
-    assert engine is not None
-    engine.execute(figure)
-
-
 def heading(figure: Figure, text: str) -> None:
     """Write the heading of a figure on one line, at the left. A `$` does not start a formula."""
     place = {"x": MARGIN / figure.get_figwidth(), "ha": "left"}

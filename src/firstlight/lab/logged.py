@@ -1,6 +1,6 @@
 """What `explore --log` and `report --log` add to W&B, Trackio and TensorBoard, when the runs have ended."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def log_exploration(
     logs = _log_folder(folder.path) if "trackio" in nodes else folder.path
     of_trackio = {"name": run_name(folder.path, logs, record["task"]), "is_resumed": True}
     of_wandb = {"id": identity, "resume": "allow", "save_dir": str(folder.path / "figures")}  # wandb/ is the training's
-    loggers = _opened(nodes, folder.path, logs, of_wandb, of_trackio)
+    loggers = list(_opened(nodes, folder.path, logs, of_wandb, of_trackio))
     step = max((line["step"] for line in read_history(folder.history_file)), default=0) + 1
     for logger in loggers:
         if isinstance(logger, ResumableWandbLogger):
@@ -77,7 +77,7 @@ def log_report(folder: Path, nodes: Mapping[str, Any], tables: Iterable[Table]) 
     logs = _log_folder(folder) if "trackio" in nodes else folder
     new = {"name": f"report of {group}", "group": group}
     of_wandb = {"job_type": "report", "save_dir": str(folder)}
-    loggers = _opened(nodes, folder, logs, new | of_wandb, new | {"tags": ["report"]})
+    loggers = list(_opened(nodes, folder, logs, new | of_wandb, new | {"tags": ["report"]}))
     for table in tables:
         rows = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
         send_table(loggers, f"report/{table.title}", rows, 0)
@@ -89,19 +89,17 @@ def log_report(folder: Path, nodes: Mapping[str, Any], tables: Iterable[Table]) 
 
 def _opened(
     nodes: Mapping[str, Any], folder: Path, logs: Path, of_wandb: Mapping[str, Any], of_trackio: Mapping[str, Any]
-) -> list[Logger]:
-    """Return the loggers. logs: the folder with Trackio's; of_wandb, of_trackio: options of these two."""
-    loggers: list[Logger] = []
+) -> Iterator[Logger]:
+    """Yield the loggers. logs: the folder with Trackio's; of_wandb, of_trackio: options of these two."""
     for name, node in nodes.items():
         if name == "wandb":
             team = {key: node[key] for key in ("project", "entity") if isinstance(node.get(key), str)}
             options = team | wandb_logger.mode(node) | dict(of_wandb)
-            loggers.append(ResumableWandbLogger(log_model=False, **options))
+            yield ResumableWandbLogger(log_model=False, **options)
         elif name == "trackio":
-            loggers.append(TrackioLogger(str(logs / "trackio"), str(node.get("project", "firstlight")), **of_trackio))
+            yield TrackioLogger(str(logs / "trackio"), str(node.get("project", "firstlight")), **of_trackio)
         else:
-            loggers.append(TensorBoardLogger(str(folder), name="tensorboard", version=""))
-    return loggers
+            yield TensorBoardLogger(str(folder), name="tensorboard", version="")
 
 
 def _log_folder(folder: Path) -> Path:

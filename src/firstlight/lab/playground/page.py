@@ -58,11 +58,8 @@ def exported_page(panels: Sequence[Panel]) -> str:
     The browser refuses every request of the page, and every script except its own. Raises UserError for a run that the
     page cannot compute.
     """
-    data = []
-    for number, panel in enumerate(panels):
-        run = json.dumps(packed(panel))
-        of_script = run.replace("<", "\\u003c")  # so that no text of a run ends the element
-        data.append(f'<script type="application/json" id="run-{number}">{of_script}</script>')
+    runs = [json.dumps(packed(panel)).replace("<", "\\u003c") for panel in panels]  # no text of a run ends an element
+    data = [f'<script type="application/json" id="run-{number}">{run}</script>' for number, run in enumerate(runs)]
     script = exported_script()
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     end = "\n".join([*data, f"<script>{script}</script>"])

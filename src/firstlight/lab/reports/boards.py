@@ -118,8 +118,8 @@ def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
     return bool(known) and all(each.is_sample for each in known)
 
 
-def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
-    """Return for each run of a task what sets it apart from the others, or "" for the runs that can be compared.
+def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> Iterator[str]:
+    """Yield for each run of a task what sets it apart from the others, or "" for the runs that can be compared.
 
     The others have the data and the split of most counted runs. A property that is not known is no difference. pooled:
     keys that the user names in --group-by, which set no run apart.
@@ -131,7 +131,6 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
     usual_size = _usual(same, lambda run: run.sizes.get("validation"))
     largest = max((run.sizes.get("train", 0) for run in same), default=0)
     names = {run.fingerprint: Path(run.data_path).name for run in runs if run.fingerprint and run.data_path}
-    notes = []
     for run in runs:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
         size, training = run.sizes.get("validation"), run.sizes.get("train", largest)
@@ -146,8 +145,7 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
             found["split"] = ", ".join(sorted(others)) or f"{size:,} in validation"
         elif training < largest and not found and "data.max_train_rows" not in pooled:
             found["train"] = f"{training:,} in training"
-        notes.append(", ".join(found.values()))
-    return notes
+        yield ", ".join(found.values())
 
 
 def _usual(runs: Sequence[Run], value: Callable[[Run], Value]) -> Value:

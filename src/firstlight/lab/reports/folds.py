@@ -1,7 +1,7 @@
 """Cross-validation: the test predictions of all folds, joined to one for each text, and paired tests with them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from pathlib import Path
@@ -74,7 +74,7 @@ def cross_validation(
         sentences += [f"{task}: {problem}." for problem in problems]
         tables.append(Table(task, ("setting", "texts", "folds", "seeds", name), [_row(each, name) for each in found]))
         rows = _differences([(one, two) for one, two in pairs if one.key == two.key], name, falls=falls(name))
-        tables.append(Table(f"{task}: paired differences", OF_DIFFERENCES, rows))
+        tables.append(Table(f"{task}: paired differences", OF_DIFFERENCES, list(rows)))
         named = [(each.name, list(each.joined.values())) for each in found]
         tables.append(_of_groups(f"{task}: test accuracy of each group", named))
     return Section("Cross-validation", sentences, [table for table in tables if table.rows])
@@ -157,8 +157,8 @@ def _row(pooled: Pooled, metric: str) -> list[str]:
     return [pooled.name, texts, str(len(pooled.of_folds)), seeds, _size(pooled.estimate, metric)]
 
 
-def _differences(pairs: Sequence[tuple[Pooled, Pooled]], metric: str, *, falls: bool) -> list[list[str]]:
-    """Return the rows of the table of differences. Their p-values, the larger of both tests, are corrected together."""
+def _differences(pairs: Sequence[tuple[Pooled, Pooled]], metric: str, *, falls: bool) -> Iterator[list[str]]:
+    """Yield the rows of the table of differences. Their p-values, the larger of both tests, are corrected together."""
     tests = []
     for one, two in pairs:
         first, second = (by_unit([row[0] for row in each.runs]) for each in (one, two))
@@ -167,14 +167,12 @@ def _differences(pairs: Sequence[tuple[Pooled, Pooled]], metric: str, *, falls: 
         share = sizes["test"] / sizes["train"] if {"test", "train"} <= {*sizes} else 1 / (len(one.of_folds) - 1)
         tests.append((texts, significance.corrected_folds(one.of_folds, two.of_folds, share)))
     corrected = holm([max(texts.p if texts else 0, folds.p) for texts, folds in tests])
-    rows = []
     for (one, two), (texts, folds), p in zip(pairs, tests, corrected, strict=True):
         estimate = (texts or folds).estimate
         word = "undecided" if p >= LEVEL else "better" if (estimate.value < 0) == falls else "worse"
         t = folds.estimate.value / folds.standard_error if folds.standard_error else math.inf
         p_values = [f"{texts.p:.2g}" if texts else "–", f"{t:.2f}", f"{folds.p:.2g}"]
-        rows.append([one.name, word, two.name, _size(estimate, metric, "+"), *p_values])
-    return rows
+        yield [one.name, word, two.name, _size(estimate, metric, "+"), *p_values]
 
 
 def groups_section(boards: Sequence[Board], folder: Path) -> Section:

@@ -154,7 +154,7 @@ def pair(runs: Runs, settings: Settings, load: Load, classes: Sequence[str], fal
     settings: those that decide what each run computes. load: returns the saved predictions of a run, or None. classes:
     the names of the classes of a classifier. metric: the metric that decides.
     """
-    notes = notes_of(runs)
+    notes = list(notes_of(runs))
     apart = ", ".join(f"{name}: {note}" for name, note in zip((A, B), notes, strict=True) if note)
     sentences = [f"The numbers cannot be compared: {apart}."] if notes[0] != notes[1] else []
     sentences += _result(runs, load, metric, falls)
@@ -168,7 +168,7 @@ def pair(runs: Runs, settings: Settings, load: Load, classes: Sequence[str], fal
         changed = int((one.predicted != two.predicted).sum())
         sentences.append(f"{changed:,} of {len(one.rows):,} predictions changed.")
         header = ("class", "texts", A, B, CHANGE, f"{B} is")
-        tables.append(Table("Right predictions of each true class", header, _classes((one, two), classes)))
+        tables.append(Table("Right predictions of each true class", header, list(_classes((one, two), classes))))
     else:
         sentences.append(_changed_tokens((one, two)))
     return Section("Comparison of two runs", sentences, [table for table in tables if table.rows])
@@ -222,8 +222,8 @@ def _change(one: float | None, two: float | None) -> str:
     return f"{'+' if two > one else '−'}{number(abs(two - one))}"
 
 
-def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
-    """Return a row for each true class. McNemar's tests of all classes are corrected together."""
+def _classes(sides: "Sides", classes: Sequence[str]) -> Iterator[list[str]]:
+    """Yield a row for each true class. McNemar's tests of all classes are corrected together."""
     from firstlight.lab.reports.significance import mcnemar  # imports NumPy
 
     one, two = sides
@@ -231,14 +231,12 @@ def _classes(sides: "Sides", classes: Sequence[str]) -> list[list[str]]:
     places = sorted(set(one.targets.tolist()))
     members = [one.targets == place for place in places]
     p_values = holm([mcnemar(two.correct[member], one.correct[member]) for member in members])
-    rows = []
     for place, member, p in zip(places, members, p_values, strict=True):
         before, after = (float(each.correct[member].mean()) for each in sides)
         word = "undecided" if p >= LEVEL else "better" if after > before else "worse"
         name = classes[place] if place < len(classes) else str(place)
         change = f"{100 * (after - before):+.1f} points".replace("-", "−")
-        rows.append([name, f"{member.sum():,}", f"{before:.1%}", f"{after:.1%}", change, word])
-    return rows
+        yield [name, f"{member.sum():,}", f"{before:.1%}", f"{after:.1%}", change, word]
 
 
 def _changed_tokens(sides: "Sides") -> str:

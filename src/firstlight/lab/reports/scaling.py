@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -156,7 +156,7 @@ def best_of_each(points: Sequence[Point]) -> list[Point]:
 
 def section_of(found: Scaling, folder: Path) -> Section:
     """Return the section of a report, and draw its figure below a folder."""
-    return Section("Scaling law", sentences(found), tables(found), [draw(found, folder)])
+    return Section("Scaling law", sentences(found), list(tables(found)), [draw(found, folder)])
 
 
 def sentences(found: Scaling) -> list[str]:
@@ -200,35 +200,32 @@ def _formula(law: "ScalingLaw") -> str:
     )
 
 
-def tables(found: Scaling) -> list[Table]:
-    """Return the tables of the coefficients, the frontier, the held-out runs and the fitted runs."""
+def tables(found: Scaling) -> Iterator[Table]:
+    """Yield the tables of the coefficients, the frontier, the held-out runs and the fitted runs."""
     intervals = {name: found.fit.interval(attrgetter(attribute)) for name, attribute in COEFFICIENTS.items()}
     rows = [(name, interval_text(estimate, 3)) for name, estimate in intervals.items()]
-    made = [Table("Coefficients", ("coefficient", "value [95% interval]"), rows)]
+    yield Table("Coefficients", ("coefficient", "value [95% interval]"), rows)
     if found.fit.law.has_optimum:
         columns = ("C in FLOP", "N*", "D*", "loss [95% interval]")
-        made.append(Table("Compute-optimal frontier", columns, _frontier(found)))
+        yield Table("Compute-optimal frontier", columns, list(_frontier(found)))
     headers = ("size", "N", "D", "predicted [95% interval]", "measured", "relative error")
     for title, points in (("Held out: predicted and measured", found.held_out), ("Fitted and measured", found.points)):
         if points:
-            made.append(Table(title, headers, [_row(found, point) for point in points]))
-    return made
+            yield Table(title, headers, [_row(found, point) for point in points])
 
 
-def _frontier(found: Scaling) -> list[list[str]]:
-    """Return the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
+def _frontier(found: Scaling) -> Iterator[list[str]]:
+    """Yield the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
     sizes, budgets = [point.parameters for point in found.points], [point.tokens for point in found.points]
     computes = [point.compute for point in (*found.points, *found.held_out)]
     low, high = math.log(min(computes)), math.log(max(computes))
-    rows = []
     for place in range(FRONTIER):
         compute = math.exp(low + (high - low) * place / (FRONTIER - 1))
         size, tokens = found.fit.law.optimum(compute)
         loss = found.fit.interval(lambda law, compute=compute: float(law.loss(*law.optimum(compute))))  # type: ignore[misc]
         is_inside = min(sizes) <= size <= max(sizes) and min(budgets) <= tokens <= max(budgets)
         shown_loss = interval_text(loss, 3) + ("" if is_inside else " (extrapolated)")
-        rows.append([f"{compute:.1e}", _rounded(size), _rounded(tokens), shown_loss])
-    return rows
+        yield [f"{compute:.1e}", _rounded(size), _rounded(tokens), shown_loss]
 
 
 def _row(found: Scaling, point: Point) -> list[str]:

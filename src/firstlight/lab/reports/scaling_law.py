@@ -1,7 +1,7 @@
 """The loss as a function of the number of parameters and of training tokens (Hoffmann et al. 2022, approach 3)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -128,19 +128,17 @@ def _is_enough(runs: Array) -> bool:
     return min(len(np.unique(runs[0])), len(np.unique(runs[1]))) >= FEWEST
 
 
-def _grid(losses: Array) -> list[Array]:
-    """Return the starts: shares of the loss that E and both terms have in the middle of the data, and exponents."""
+def _grid(losses: Array) -> Iterator[Array]:
+    """Yield the starts: shares of the loss that E and both terms have in the middle of the data, and exponents."""
     low, middle = float(losses.min()), float(np.median(losses))
-    starts = []
     for share, of_size, alpha, beta in product((0.3, 0.8), (0.3, 0.7), (0.3, 0.8), (0.3, 0.8)):
         floor = share * low
         rest = middle - floor
         terms = [math.log(of_size * rest), math.log((1 - of_size) * rest), math.log(floor)]
-        starts.append(np.array([*terms, alpha, beta]))
-    return starts
+        yield np.array([*terms, alpha, beta])
 
 
-def _best(runs: Array, starts: Sequence[Array]) -> tuple[ScalingLaw, Array]:
+def _best(runs: Array, starts: Iterable[Array]) -> tuple[ScalingLaw, Array]:
     """Return the law with the smallest error from several starts, and its coefficients as a start for others.
 
     runs: (3, runs) sizes, tokens and losses. The terms are those at the geometric mean of sizes and of tokens, so that
