@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,5 @@ def training_text(subject: Subject) -> str:
     return decode(data.tokenizer, data.ids(data.stream("train")).tolist())
 
 
-def _counts(found: object) -> NDArray[np.int64]:
-    counted = Counter(found)  # type: ignore[call-overload]
-    return np.array([*counted.values()], dtype=np.int64)
+def _counts(found: Iterable[str]) -> NDArray[np.int64]:
+    return np.array([*Counter(found).values()], dtype=np.int64)

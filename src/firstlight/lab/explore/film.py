@@ -43,8 +43,7 @@ def film(subject: Subject) -> dict[int, Drawn]:
 
 def _vectors(run: Any) -> NDArray[np.float64]:
     """Return the vectors of the most frequent tokens: (tokens, dim)."""
-    found: NDArray[np.float64] = run.vectors()["embedding"].detach().double().numpy()[run.tokens().ids[:MOST_TOKENS]]
-    return found
+    return np.asarray(run.vectors()["embedding"].detach().double().numpy()[run.tokens().ids[:MOST_TOKENS]])
 
 
 @torch.no_grad()

@@ -202,8 +202,7 @@ def _formula(law: "ScalingLaw") -> str:
 
 def tables(found: Scaling) -> Iterator[Table]:
     """Yield the tables of the coefficients, the frontier, the held-out runs and the fitted runs."""
-    intervals = {name: found.fit.interval(attrgetter(attribute)) for name, attribute in COEFFICIENTS.items()}
-    rows = [(name, interval_text(estimate, 3)) for name, estimate in intervals.items()]
+    rows = [(name, interval_text(found.fit.interval(attrgetter(each)), 3)) for name, each in COEFFICIENTS.items()]
     yield Table("Coefficients", ("coefficient", "value [95% interval]"), rows)
     if found.fit.law.has_optimum:
         columns = ("C in FLOP", "N*", "D*", "loss [95% interval]")
