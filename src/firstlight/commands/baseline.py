@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,7 +147,10 @@ def measure_baseline(options: BaselineOptions) -> Path:
 
     with folder.locked(), signals_restored():
         model = options.method if kind.baseline == "tfidf" else kind.baseline
-        record = start_of(record_of_start(config, folder), model, overrides_of(options))
+        record = record_of_start(config, folder) | {"model": model, "overrides": overrides_of(options)}
+        record |= dict.fromkeys(("chosen", "tried", "references"))
+        record |= dict.fromkeys(("dropout", "context_length", "run_key"))  # which only networks have
+        record["versions"] |= {"scikit-learn": version("scikit-learn")}
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
@@ -234,16 +238,6 @@ def overrides_of(options: BaselineOptions) -> list[str]:
         *(f"{name}={str(value).lower()}" for name, value in given_of_classifiers(options).items()),
         *(f"other.{key}={value}" for key, value in options.other.given().items()),
     ]
-
-
-def start_of(record: dict[str, Any], model: str | None, overrides: list[str]) -> dict[str, Any]:
-    """Return the record of the start of a training without the entries of networks. model: the baseline's name."""
-    from importlib.metadata import version
-
-    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None, "references": None}
-    record |= dict.fromkeys(("dropout", "context_length", "run_key"))
-    record["versions"] |= {"scikit-learn": version("scikit-learn")}
-    return record
 
 
 def report(folder: RunFolder, record: dict[str, Any]) -> None:

@@ -47,7 +47,10 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
     names: folders of runs, or `latest` and `best:<metric>`, which are searched below the folder.
     """
     found = [find_run(name, folder, lambda _: True) for name in names]
-    runs = [_finished(name, run) for name, run in zip(names, found, strict=True)]
+    runs = [read_run(run, run.path.as_posix()) for run in found]
+    for name, run in zip(names, runs, strict=True):
+        if not run.is_counted:
+            raise UserError(f"--compare {name}: the run is {run.status} ({run.why}); name finished runs")
     if runs[0].task != runs[1].task:
         problem = f"the tasks are {runs[0].task} and {runs[1].task}"
         raise UserError(f"--compare {' '.join(names)}: {problem}; name two runs of one task")
@@ -139,13 +142,6 @@ def _commands(sides: Sequence[list[Run]], number: int, folder: Path) -> Iterator
 
 def _of_key(key: str, runs: Sequence[Run]) -> set[str]:
     return {shown(run.keys.get(key)) for run in runs}
-
-
-def _finished(name: str, folder: RunFolder) -> Run:
-    run = read_run(folder, folder.path.as_posix())
-    if not run.is_counted:
-        raise UserError(f"--compare {name}: the run is {run.status} ({run.why}); name finished runs")
-    return run
 
 
 def pair(runs: Runs, settings: Settings, load: Load, classes: Sequence[str], falls: Direction, metric: str) -> Section:
