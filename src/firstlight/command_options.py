@@ -1,6 +1,7 @@
 """The options of a command such as `predict`, from a dataclass: parsed, and explained by `--help`."""
 
 import functools
+import inspect
 import io
 import shlex
 import shutil
@@ -91,11 +92,9 @@ def write_completion(commands: Mapping[str, tuple[str, type | None]], shell: str
 
 
 def _description(options: type, command: str) -> str:
-    """Return the docstring and the examples, in lines that fit the terminal."""
-    from docstring_parser import parse_from_object
-
+    """Return the docstring without its arguments, and the examples, in lines that fit the terminal."""
     width = min(shutil.get_terminal_size().columns, 100)
-    paragraph = " ".join((parse_from_object(options).description or "").split())
+    paragraph = " ".join((inspect.getdoc(options) or "").partition("\nArgs:")[0].split())
     indent = "  "  # without which tyro joins lines
     text = textwrap.fill(paragraph, width, initial_indent=indent, subsequent_indent=indent)
     examples = [f"  {invocation(command)} {each}".rstrip() for each in examples_of(command)]
@@ -130,11 +129,10 @@ def refuse_text_after_run(command: str, option: str) -> None:
 
 @functools.cache  # a second time would add the same annotations again
 def _annotate(options: type) -> None:
-    """Add to each field what `--help` shows: its docstring in one paragraph, and the name of its value."""
-    from docstring_parser import parse_from_object
+    """Add to each field the name of its value in `--help`, and that a value which is unset has no default.
 
-    parts = [part for part in options.__mro__ if is_dataclass(part)]
-    described = {each.arg_name: each.description for part in reversed(parts) for each in parse_from_object(part).params}
+    tyro shows the docstring of a field in one paragraph, unless one of its lines begins with a mark, such as `--data`.
+    """
     hints = typing.get_type_hints(options, include_extras=True)
     for each in fields(options):
         hint = hints[each.name]
@@ -145,7 +143,6 @@ def _annotate(options: type) -> None:
         is_unset = each.default is None or each.default_factory is list
         shown = tyro.conf.arg(
             metavar=_metavar(each.name, inner),
-            help=" ".join((described.get(each.name) or "").split()) or None,
             help_behavior_hint="" if is_unset else None,
         )
         options.__annotations__[each.name] = Annotated[hint, shown]

@@ -49,16 +49,16 @@ class ReportOptions(JsonOption):
         log: Add the tables of the best groups and the figures to W&B, Trackio or TensorBoard, whichever the runs were
             trained with, as a run of its own, `report of <folder>`.
         open: Open report.html in the browser.
-        baseline: The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or
-            `tiny`. Default: the best group with several seeds.
+        baseline: The group with which the others are compared, by its values, such as `model=tiny dropout=0.1`
+            or `tiny`. Default: the best group with several seeds.
         decide: Compare two settings instead, A and B, by their values, such as `small medium`. If they are undecided,
             print the command that trains as many more seeds as would decide it. Writes no file.
         compare: Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a
             run's folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder.
         scaling: Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and plot it
             as scaling_fit.png.
-        hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or
-            `seed=2`, or by their compute, such as `C>1e12`. Their predicted losses are printed next to the measured
+        hold_out: With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m`
+            or `seed=2`, or by their compute, such as `C>1e12`. Their predicted losses are printed next to the measured
             ones.
         learning_curves: Also plot the metric of a sweep over data.max_train_rows against the number of training rows,
             and say where the lines of settings and baselines cross.

@@ -32,8 +32,8 @@ class DataChanges:
         lowest_label: The label that means one star, or negative if the labels are two numbers.
         preparation: For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads
             each line as a document.
-        separator: The character between the columns of a CSV file, or for a generator between the lines of
-            --data.preparation lines.
+        separator: The character between the columns of a CSV file, or for a generator between the lines
+            of --data.preparation lines.
         encoding: The encoding of text files, such as cp1252.
     """
 
