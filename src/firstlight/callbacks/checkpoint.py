@@ -300,7 +300,7 @@ class AtomicCheckpointIO(CheckpointIO):
         is_first = not target.parent.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with replacing(target, before=partial(_keep, target)) as unfinished:
+            with replacing(target, before=partial(_keep_previous, target)) as unfinished:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
                 with unfinished.open("wb") as file:
                     torch.save({METADATA: self.metadata | STAMP, **checkpoint} if is_whole else checkpoint, file)
@@ -323,7 +323,7 @@ class AtomicCheckpointIO(CheckpointIO):
         Path(path).unlink(missing_ok=True)
 
 
-def _keep(last: Path) -> None:
+def _keep_previous(last: Path) -> None:
     """Keep last.ckpt as previous.ckpt before it is replaced. A file named last exists at all times."""
     if last.name != LAST or not last.is_file():
         return

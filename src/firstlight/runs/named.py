@@ -95,36 +95,29 @@ def task_of(run: RunFolder) -> str | None:
     return None if task is None else str(task)
 
 
-def _records(name: str, runs: Iterator[RunFolder]) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
-    """Yield each run with its record. A run whose record is damaged is reported, and does not hide the others."""
-    for run in runs:
-        try:
-            record = run.read()
-        except UserError as error:
-            log.warning("%s ignores %s", name, error)
-            continue
-        yield run, record
+def _record(name: str, run: RunFolder) -> dict[str, Any] | None:
+    """Return the record of a run; None for a damaged one, which is reported and does not hide the other runs."""
+    try:
+        return run.read()
+    except UserError as error:
+        log.warning("%s ignores %s", name, error)
+        return None
 
 
 def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     word, separator, task = name.partition(":")
-    others, left_out = set[str](), list[RunFolder]()
-
-    def searched() -> Iterator[RunFolder]:
-        for run in runs:
-            if run.is_job() == (word == OF_SWEEPS):
-                yield run
-            else:
-                left_out.append(run)
-
-    if not separator and (run := next(searched(), None)) is not None:
-        return run
-    for run, record in _records(name, searched()):
-        if record.get("task") == task:
+    others, has_left_out = set[str](), False
+    for run in runs:
+        if run.is_job() != (word == OF_SWEEPS):
+            has_left_out = True
+        elif not separator:
             return run
-        others.add(str(record.get("task")))
+        elif (record := _record(name, run)) is not None:
+            if record.get("task") == task:
+                return run
+            others.add(str(record.get("task")))
     problem = f"no {wanted} has task={task}" if separator else f"no {wanted}"
-    if left_out and word == LATEST:
+    if has_left_out and word == LATEST:
         job = f"{OF_SWEEPS}{separator}{task}"
         raise UserError(f"{name}: {problem} outside of sweeps; write {job} for the newest job of a sweep")
     raise UserError(f"{name}: {problem}{' in a sweep' if word == OF_SWEEPS else ''}; {_tasks(others)}")
@@ -132,7 +125,7 @@ def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
 
 def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     metric, separator, task = name.removeprefix(f"{BEST}:").partition(":")
-    records = list(_records(name, runs))
+    records = [(run, record) for run in runs if (record := _record(name, run)) is not None]
     tasks = {str(record.get("task")) for _, record in records}
     if separator and task not in tasks:
         raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
