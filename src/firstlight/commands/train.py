@@ -26,7 +26,7 @@ from hydra.core.utils import JobStatus, run_job
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight import spelling
+from firstlight import config_files, spelling
 from firstlight.config.checks import check, check_accelerator
 from firstlight.config.keys import TEXTS
 from firstlight.config.messages import explained, known_keys, nearest_keys
@@ -171,15 +171,18 @@ def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
     """Return the configuration with the node `hydra`, whose mode says whether it is a run or a sweep.
 
     Raises ConfigCompositionException for several values of a key in a single run, and UserError for a plus before a
-    group of the defaults list, with which Hydra's answers mislead.
+    group of the defaults list and for null in place of a choice, with which Hydra's answers mislead.
     """
     if is_sweep:
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
     typed = OverridesParser.create().parse_overrides(overrides)
     for each in typed:
-        if each.is_add() and each.key_or_group in TEXTS["groups"]:
-            line = str(each.input_line)
+        line, group = str(each.input_line), each.key_or_group
+        if each.is_add() and group in TEXTS["groups"]:
             raise UserError(f"{line}: a group needs no plus; write {line.lstrip('+')}")
+        chosen = [] if each.is_delete() else getattr(each.value(), "list", [each.value()])
+        if None in chosen and group in config_files.groups():
+            raise UserError(f"{line}: a group requires a choice, not null; `--help {group}` lists them")
     has_lists = any(each.is_sweep_override() for each in typed)
     mode = RunMode.MULTIRUN if is_sweep or has_lists else RunMode.RUN
     config: DictConfig = app.compose_config(

@@ -15,7 +15,7 @@ from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.data_changes import DataChanges
-from firstlight.kind.registry import KINDS
+from firstlight.kind.registry import kind_of_config
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.named import find_run, find_runs, has_checkpoint, is_export
 from firstlight.runs.overrides import key_of
@@ -197,12 +197,8 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     targets = [str(node.get("_target_")) for node in nodes if node]
     if not all(target.startswith(OURS) for target in targets):
         return None
-    kind = next((kind for kind in KINDS.values() if OmegaConf.get_type(config.model) is kind.model), None)
-    if kind is None:
-        return None
     optional = {name for target in targets for name in MEASURED_BY.get(target, ())}
-    names = {*kind.metrics(config), *optional}
-    return sorted(f"val/{name}" for name in names)
+    return sorted(f"val/{name}" for name in {*kind_of_config(config).metrics(config), *optional})
 
 
 def check_objectives(config: DictConfig, objectives: Iterable[str]) -> None:

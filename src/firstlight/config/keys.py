@@ -67,11 +67,13 @@ def keys_of(config: DictConfig, prefix: str = "") -> Iterator[Key]:
 
     prefix: of the names of a part, such as `model.`. Raises LookupError for a field of a dataclass without a docstring.
     """
-    owner = OmegaConf.get_type(config)
+    owner: Any = OmegaConf.get_type(config)
+    # Keys of a section that repeat those at the top, which the user sets instead.
+    repeated = {name for node in (ModelNode, DataNode) if issubclass(owner, node) for name in node.__annotations__}
     rare = {field.name for field in fields(owner) if field.kw_only} if is_dataclass(owner) else set()
     for field in sorted(map(str, config), key=rare.__contains__):
         name = prefix + field
-        if name == "hydra" or (field in HYDRAS and name != "model._target_") or _is_written_once(owner, field):
+        if name == "hydra" or (field in HYDRAS and name != "model._target_") or field in repeated:
             continue
         child: Any = None if OmegaConf.is_missing(config, field) else config._get_node(field)
         has_value = isinstance(child, DictConfig) and child._value() is not None and not child._is_interpolation()
@@ -171,11 +173,6 @@ def _docstrings(owner: type) -> dict[str, str]:
         return {}
     described = {each.arg_name: each.description for each in parse_from_object(owner).params}
     return {name: as_yaml(text).replace("`", "") for name, text in described.items() if text}
-
-
-def _is_written_once(owner: Any, field: str) -> bool:
-    """Return whether a key repeats one at the top, which the user sets instead."""
-    return any(issubclass(owner, node) and field in node.__annotations__ for node in (ModelNode, DataNode))
 
 
 def _plain(value: Any) -> Any:

@@ -8,13 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from hydra.errors import (
-    ConfigCompositionException,
-    HydraException,
-    InstantiationException,
-    MissingConfigException,
-    OverrideParseException,
-)
+from hydra import errors
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
@@ -42,7 +36,7 @@ def explained() -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf into a UserError."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException) as error:
+    except (errors.HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error)) from error
     except (yaml.reader.ReaderError, UnicodeDecodeError, RecursionError):
         for path in (path for folder in config_files.own_folders() for path in sorted(folder.rglob("*.yaml"))):
@@ -59,30 +53,30 @@ def explain(error: Exception) -> str:
 
     Its text is parsed only for facts that the exception has no attribute for.
     """
-    if not isinstance(error, HydraException | OmegaConfBaseException):
+    if not isinstance(error, errors.HydraException | OmegaConfBaseException):
         return str(error)
     behind = error.__cause__ or error.__context__
     key = str(getattr(behind, "full_key", ""))
     match error, behind:
-        case OverrideParseException(), _:
+        case errors.OverrideParseException(), _:
             return _not_parsed(error.override)
-        case InstantiationException(), UserError():
+        case errors.InstantiationException(), UserError():
             return str(behind)
-        case InstantiationException(), ValueError():  # a class rejects its arguments
+        case errors.InstantiationException(), ValueError():  # a class rejects its arguments
             full_key = FULL_KEY.search(str(error))
             return f"{full_key[1]}: {behind}" if full_key else str(behind)
-        case MissingConfigException(), _:
+        case errors.MissingConfigException(), _:
             return _no_such_choice(error)
-        case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
+        case errors.ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
-        case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
+        case errors.ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
             adding = f"; to pass it to the class, write +{key}" if key.startswith(OF_CLASSES) else ""
             return f"{key} is not a key of the configuration{did_you_mean(key, known_keys())}{adding}"
-        case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
+        case errors.ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
             return _wrong_value(behind)
-        case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
+        case errors.ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
             return _no_such_group(group[1])
-        case ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
+        case errors.ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
             typed = f"{several[1]}={several[2]}"
             return f"{typed}: several values require -m, which runs every combination; add -m, or quote a single value"
         case OmegaConfBaseException(), _:
@@ -130,7 +124,7 @@ def _sentence(error: OmegaConfBaseException) -> str:
     return " ".join(" ".join(line for line in lines if not LOCATION.match(line)).split())
 
 
-def _no_such_choice(error: MissingConfigException) -> str:
+def _no_such_choice(error: errors.MissingConfigException) -> str:
     """Return the message for a choice that does not exist, with the choices of its group."""
     group, _, choice = str(error.missing_cfg_file).partition("/")
     if group == "hydra":  # whose groups have names such as hydra/launcher

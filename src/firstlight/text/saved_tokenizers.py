@@ -1,6 +1,7 @@
 """Tokenizers of all kinds from JSON: those of our runs, and those that another program trained."""
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tokenizers import Regex, decoders, models, pre_tokenizers
@@ -52,11 +53,8 @@ class FramedTokenizer(Tokenizer):
 
 
 AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
-KINDS: dict[str, type[BytePairTokenizer | FramedTokenizer | SentenceTokenizer]] = {
-    **{each.kind: each for each in (BytePairTokenizer, TextWordTokenizer)},
-    SENTENCES: SentenceTokenizer,
-    FRAMED: FramedTokenizer,
-}
+KINDS: dict[str, Callable[[Backend], AnyTokenizer]] = {SENTENCES: SentenceTokenizer, FRAMED: FramedTokenizer}
+KINDS |= {each.kind: each for each in (BytePairTokenizer, TextWordTokenizer)}
 
 
 def tokenizer_of_json(text: str) -> AnyTokenizer:
