@@ -1,8 +1,9 @@
 """A cache of Hydra's compositions: files are read and merged once for all command lines that name them.
 
 The choices of a command line (`model=tiny`) name about forty files. Hydra merges them, and then sets the other
-overrides, which are values. Most runs of the tests differ only in values. This module stores the merged files, and
-returns a copy for each composition. It stores nothing if the user has a folder of settings, whose files may change.
+overrides, which are values. Most runs of the tests differ only in values. This module stores each file that was read
+and the merged files, and returns a copy for each composition. It stores nothing if the user has a folder of settings,
+whose files may change.
 All processes of the tests share a folder of what one of them has merged.
 """
 
@@ -21,9 +22,11 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.defaults_list import DefaultsList, Overrides
 from hydra.core.override_parser.types import Override
+from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig
 
 OWN_FILES = f"file://{Path(__file__).parents[1] / 'conf'}"
+LOAD = ConfigRepository.load_config
 CREATE_LIST, MERGE = config_loader_impl.create_defaults_list, ConfigLoaderImpl._compose_config_from_defaults_list
 KEPT: dict[str, bytes] = {}  # pickled, which copies four times as fast as copy.deepcopy
 FOLDER: Path
@@ -36,10 +39,16 @@ def composed_once(folder: Path) -> Iterator[None]:
     FOLDER = folder
     with (
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
+        patch.object(ConfigRepository, "load_config", loaded),
         patch.object(config_loader_impl, "create_defaults_list", list_of_defaults),
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged),
     ):
         yield
+
+
+def loaded(repo: ConfigRepository, config_path: str) -> ConfigResult | None:
+    """Return the content of a file."""
+    return kept(repo, config_path, lambda: LOAD(repo, config_path))
 
 
 def list_of_defaults(
