@@ -55,10 +55,9 @@ def main() -> None:
     if "${" in str(Path.cwd()):
         raise UserError(f"{Path.cwd()}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
     with explained():
-        asked, options, overrides = parsed(sys.argv[1:])
+        asked, options, typed = parsed(sys.argv[1:])
         is_question = any(getattr(asked, option) for option in QUESTIONS)
-        if not is_question:
-            typed, overrides = overrides, resumed(overrides, is_sweep=asked.multirun)
+        overrides = typed if is_question else resumed(typed, is_sweep=asked.multirun)
         sys.argv[1:] = [*options, *overrides]  # which Lightning passes to the other processes of a run
         if is_question:
             answer(asked, overrides)
