@@ -94,8 +94,7 @@ class Page:
         path = self.folder / "film.gif"
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
-            options: dict[str, Any] = {"append_images": images[1:], "duration": FRAME, "loop": 0}
-            images[0].save(unfinished, format="GIF", save_all=True, **options)
+            images[0].save(unfinished, format="GIF", save_all=True, append_images=images[1:], duration=FRAME, loop=0)
         return path
 
     def write(self) -> Path:

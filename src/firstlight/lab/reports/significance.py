@@ -60,8 +60,8 @@ def mean_interval(values: Sequence[float]) -> Estimate:
 class Difference:
     """The difference first − second with its confidence interval, and the two-sided p-value of no difference.
 
-    p: 1 if the values cannot tell, such as those of one seed. freedom: the degrees of freedom of Student's t; infinite
-    for a bootstrap, whose percentiles are scaled like those of a normal distribution.
+    p: 1 if the values cannot tell, such as those of one block of texts. freedom: the degrees of freedom of Student's t;
+    infinite for a bootstrap, whose percentiles are scaled like those of a normal distribution.
     """
 
     estimate: Estimate
