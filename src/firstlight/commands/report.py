@@ -87,17 +87,13 @@ def main() -> None:
         if options.decide is not None:
             decide(options, options.decide)
             return
-        page = report(options) if options.compare is None else compare(options, options.compare)
+        if options.compare is None:
+            page = report(options)
+        else:
+            refuse_others(options, "compare", *OF_ALL_RUNS, "more_folders")
+            page = compare_runs(options.compare, options.folder, options.metric)
         if options.open:
             open_page(page)
-
-
-def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
-    """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    refuse_others(options, "compare", *OF_ALL_RUNS, "more_folders")
-    page, predictions = compare_runs(runs, options.folder, options.metric)
-    say_problems(predictions)
-    return page
 
 
 def refuse_others(options: ReportOptions, chosen: str, *others: str) -> None:
@@ -129,7 +125,7 @@ def decide(options: ReportOptions, names: tuple[str, str]) -> None:
         raise UserError(f"--decide {' '.join(map(shlex.quote, names))}: no task has runs of both that can be compared")
     for line in lines:
         say(line)
-    say_problems(load)
+    load.say_problems()
 
 
 def is_named(group: Group, name: str) -> bool:
@@ -190,7 +186,7 @@ def report(options: ReportOptions) -> Path:
         "report.csv": (table := runs_table(found, runs)).csv(),
     }
     for each in (load, of_tests):
-        say_problems(each)
+        each.say_problems()
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
@@ -240,16 +236,6 @@ def refuse_unknown(option: str, wanted: Sequence[str], known: Iterable[str]) -> 
         if name not in known:
             there = ", ".join(sorted(known)) or "those of the finished runs, of which there are none"
             raise UserError(f"--{option} {name} must be one of {there}")
-
-
-def say_problems(predictions: SavedPredictions) -> None:
-    """Print which runs have no saved predictions, or damaged ones."""
-    for run, problem in predictions.damaged.items():
-        say(f"not compared by texts: {predictions.folder / run}: {problem}", to=sys.stderr)
-    if predictions.missing:
-        count, split = predictions.missing, predictions.split
-        problem = f"runs without predictions/{split}.npz, whose texts are not compared: {count}"
-        note(f"{problem}. For a classifier, `evaluate RUN --split {split}` computes it")
 
 
 def references_of(wanted: Sequence[str] | None, found: Sequence[Board]) -> list[int | None]:

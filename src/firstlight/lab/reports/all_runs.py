@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from firstlight.runs.folder import RunFolder, direction, run_folders
 from firstlight.runs.gather import POINTS_PER_CURVE, WHERE_DATA_IS, plain_value, read_run
 from firstlight.runs.identity import NOT_PART_OF_A_RUN, comparable, flat
 from firstlight.runs.summary import Run, Value, grouped
+from firstlight.terminal_text import note, say
 
 if TYPE_CHECKING:
     from firstlight.runs.predictions import Predictions
@@ -153,6 +155,14 @@ class SavedPredictions:
             return None
         self.missing += found is None and not run.is_baseline
         return found
+
+    def say_problems(self) -> None:
+        """Print which runs have no saved predictions, or damaged ones."""
+        for run, problem in self.damaged.items():
+            say(f"not compared by texts: {self.folder / run}: {problem}", to=sys.stderr)
+        if self.missing:
+            problem = f"runs without predictions/{self.split}.npz, whose texts are not compared: {self.missing}"
+            note(f"{problem}. For a classifier, `evaluate RUN --split {self.split}` computes it")
 
     def texts(self, run: Run, classes: Sequence[str]) -> list[dict[str, Any]] | None:
         """Return the texts that a run has written for each cell of its confusion matrix; None if there are none.

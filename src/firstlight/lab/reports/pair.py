@@ -39,10 +39,8 @@ Runs = tuple[Run, Run]
 Settings = Sequence[Mapping[str, Value]]  # of each run
 
 
-def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tuple[Path, SavedPredictions]:
-    """Compare two runs, print the result and write the page below a folder.
-
-    Return the path of the page, and the predictions that were read. Raises UserError.
+def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> Path:
+    """Compare two runs, print the result, write the page below a folder and return its path. Raises UserError.
 
     names: folders of runs, or `latest` and `best:<metric>`, which are searched below the folder.
     """
@@ -75,7 +73,8 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
         say(line)
     result.show()
     say(f"The page is {folder / PAGE}")
-    return folder / PAGE, load
+    load.say_problems()
+    return folder / PAGE
 
 
 def decision(board: Board, names: Sequence[str], sides: Sequence[list[Run]], load: Load, folder: Path) -> list[str]:
