@@ -116,9 +116,10 @@ class ProgressBar(EvaluationCallback, LightningProgressBar):
         assert self._line is not None
         (task,) = self._line.tasks
         self._line.update(task.id, completed=completed)
+        of_total = "" if task.total is None else f"/{int(task.total):,}"
         speed = f"  {task.speed:,.1f}/s" if task.speed else ""
         shown_loss = "" if loss is None else f"  loss {loss:.3f}"
-        self._line.update(task.id, facts=f"{task.fields['unit']}{_of(completed, task.total)}{speed}{shown_loss}")
+        self._line.update(task.id, facts=f"{task.fields['unit']}{completed:,}{of_total}{speed}{shown_loss}")
         self._line.refresh()
         self._shown_at = time.perf_counter()
 
@@ -149,10 +150,6 @@ class _Line(Progress):
     def get_renderable(self) -> RenderableType:
         """Return the line, which ends before the margin."""
         return Constrain(super().get_renderable(), terminal().width - MARGIN)
-
-
-def _of(completed: int, total: float | None) -> str:
-    return f"{completed:,}" if total is None else f"{completed:,}/{int(total):,}"
 
 
 def _epoch(trainer: Trainer) -> str:
@@ -207,9 +204,9 @@ class ValidationLine(Callback):
         moment = f"epoch {trainer.current_epoch + 1}  step {trainer.global_step}  {seconds:.0f} s"
         values = {name: f"{name} {value:.4f}" for name, value in sorted(metrics.items())}
         checkpoint = callback_of(trainer, BestAndLast)
-        first = dict.fromkeys((checkpoint.monitor if checkpoint else "val/loss", "val/loss", "train/loss"))
-        chosen = [name for name in first if name in values] + [name for name in values if name not in first]
-        on_terminal = fitting(moment, [values[name] for name in chosen])
+        first = (checkpoint.monitor if checkpoint else "val/loss", "val/loss", "train/loss")
+        ordered = [values[name] for name in dict.fromkeys((*first, *values)) if name in values]
+        on_terminal = fitting(moment, ordered)
         log.info("%s", "  ".join([moment, *values.values()]), extra={"on_terminal": on_terminal})
 
 

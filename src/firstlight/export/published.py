@@ -27,8 +27,6 @@ from firstlight.text.saved_tokenizers import Foreign, framed_tokenizer, text_tok
 FIRST = 2**40  # the number of the first weight; no constant of an export is so large
 AGAIN = "save the model again"
 TYPES = {"generator": ("gpt2", "llama"), "masked": ("bert",), "classifier": ("bert",)}
-NEVER_SET = ("quantization_config", "scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_decoder", "mlp_bias")
-NEEDED = {"scale_attn_weights": True, "position_embedding_type": "absolute"}  # other values change the computation
 HEADS = ("cls.", "classifier.", "bert.pooler.")  # the beginnings of names that a folder without a head lacks
 
 
@@ -109,7 +107,7 @@ def _config(folder: Path, kind: str) -> dict[str, Any]:
         raise UserError(f"{path}: model_type={given} does not fit a {KINDS[kind].noun}, whose type is {known}")
     if "auto_map" in found or "auto_map" in _marks(folder):
         raise UserError(f"{path}: auto_map names code, which is not run; use another model")
-    for key, value in {**dict.fromkeys(NEVER_SET, False), **NEEDED}.items():
+    for key, value in FACTS["required"].items():
         if (found.get(key, value) or False) != value:
             raise UserError(f"{path}: {key}={found[key]} must be {json.dumps(value)}; use another model")
     if not (folder / EXPORTED_WEIGHTS).is_file():

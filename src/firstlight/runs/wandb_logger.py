@@ -103,6 +103,7 @@ def kept_id(folder: RunFolder) -> str | None:
     return kept if ID.fullmatch(kept) else None
 
 
+@rank_zero_only
 def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
     """Upload the best checkpoint as an artifact of the run if logger.wandb.log_model is set."""
     node = (config.logger or {}).get("wandb")

@@ -176,8 +176,7 @@ def _train(
     callbacks: list[Callback] = parts.trainer.callbacks  # type: ignore[attr-defined]
     callbacks.append(WritePredictions(folder.path / FOLDER))
     evaluate_best(config, parts, record)
-    if is_rank_zero():
-        wandb_logger.keep_best(config, record)
+    wandb_logger.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
 
 
