@@ -65,7 +65,7 @@ def test_lists_have_the_columns_of_the_options_in_their_order() -> None:
     data.ensure_setup()
     assert data.texts(np.array([0])) == ([TEXTS[0]], [TEXTS[-1]])
     assert texts_of(MaskedReviewData(TEXTS)) == TEXTS
-    assert ReviewTextData(TEXTS).source.texts("text", [3]) == [TEXTS[3]]
+    assert ReviewTextData(TEXTS).source.texts(["text"], [3]) == [TEXTS[3]]
 
 
 def test_a_text_is_read_as_a_file() -> None:

@@ -193,7 +193,7 @@ def test_a_folder_of_classes_is_data_whose_messages_name_the_file(working_folder
     source = find_source(ReviewOptions(path="imdb"))
     assert source.splits == ["train", "test"]
     assert [row.values for row in source.rows("train", ["text"])] == [{"text": "Bad."}, {"text": "Good."}]
-    assert source.texts("text", [2, 0]) == ["Worse.", "Bad."]
+    assert source.texts(["text"], [2, 0]) == ["Worse.", "Bad."]
     assert source.place("train", 2) == "imdb/train/pos/1.txt"
     assert find_source(ReviewOptions(path="imdb/test"), only_split="test").splits == ["test"]
     Path("imdb/test/neg").rename("imdb/test/pos")

@@ -121,7 +121,7 @@ def test_texts_need_no_labels(kind: Any, name: str, tmp_path: Path) -> None:
     encoded = data.encoded if kind is MaskedReviewData else data.corpus
     assert [len(encoded.rows_of(split)) for split in ("train", "validation", "test")] == [32, 4, 4]
     assert not len(encoded.labels)
-    assert data.source.texts("text", [0, 39]) == [TEXTS[0], TEXTS[39]]
+    assert data.source.texts(["text"], [0, 39]) == [TEXTS[0], TEXTS[39]]
 
 
 def test_options_of_labels_are_unknown() -> None:

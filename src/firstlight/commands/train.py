@@ -180,8 +180,8 @@ def composed(app: Hydra, overrides: list[str], *, is_sweep: bool) -> DictConfig:
         if each.is_add() and group in TEXTS["groups"]:
             raise UserError(f"{line}: a group needs no plus; write {line.lstrip('+')}")
         chosen = [] if each.is_delete() else getattr(each.value(), "list", [each.value()])
-        if None in chosen and group in config_files.groups():
-            raise UserError(f"{line}: a group requires a choice, not null; `--help {group}` lists them")
+        if None in chosen and ("/" in group or group in config_files.groups()):  # such as hydra/launcher
+            raise UserError(f"{line}: a group requires a choice, not null; name one, or leave it out")
     has_lists = any(each.is_sweep_override() for each in typed)
     mode = RunMode.MULTIRUN if is_sweep or has_lists else RunMode.RUN
     config: DictConfig = app.compose_config(

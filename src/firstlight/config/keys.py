@@ -222,7 +222,9 @@ def _of_class(target: str) -> tuple[dict[str, str], dict[str, Any]]:
         return {}, {}
     sentences: dict[str, str] = {}
     hints: dict[str, Any] = {}
-    for part in _parts(found):
+    owners = found.__mro__[:-1] if isinstance(found, type) else [found]
+    pairs = ((owner, getattr(owner, "__dict__", {}).get("__init__", owner)) for owner in owners)  # with its constructor
+    for part in chain.from_iterable(pairs):
         with suppress(ParseError):  # a docstring in another style; the types are in the signature
             parsed = google.parse(inspect.cleandoc(part.__doc__ or ""))
             texts = {"": parsed.short_description} | {each.arg_name: each.description for each in parsed.params}
@@ -230,13 +232,3 @@ def _of_class(target: str) -> tuple[dict[str, str], dict[str, Any]]:
         if inspect.isfunction(part):
             hints = part.__annotations__ | hints
     return sentences, hints
-
-
-def _parts(found: Any) -> Iterator[Any]:
-    """Yield a function, or a class and its base classes with their constructors."""
-    if not isinstance(found, type):
-        yield found
-        return
-    for owner in found.__mro__[:-1]:
-        yield owner
-        yield vars(owner).get("__init__", owner)

@@ -56,7 +56,7 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
         log.warning("%s is damaged (%s); it is written again", folder, problem)
     log.info(doing)
     try:
-        _make_parents(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder.parent)
         with _workspace(folder.parent) as workspace:
             content = workspace / "content"
@@ -65,6 +65,8 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
             _seal(content)
             _install(content, folder)
         sync(folder.parent)
+    except FileExistsError as error:
+        raise UserError(f"{error.filename} is not a folder; remove it, or set data.cache_dir") from None
     except Exception as error:
         if not is_disk_full(error):
             raise
@@ -99,13 +101,6 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     with path.open("wb") as file:
         writer: Any = SimpleNamespace(write=file.write)  # so that numpy does not use the file descriptor
         np.save(writer, array)
-
-
-def _make_parents(folder: Path) -> None:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UserError(f"{error.filename} is not a folder; remove it, or set data.cache_dir") from None
 
 
 def _files(folder: Path) -> set[str]:

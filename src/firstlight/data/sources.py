@@ -71,12 +71,11 @@ class Source:
             if file != files[-1]:
                 yield "\n"
 
-    def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
+    def texts(self, columns: Sequence[str], rows: Sequence[int]) -> list[str]:
         """Return the texts of some rows, read again, with ||| between those of several columns.
 
         rows: their numbers, counted through all splits.
         """
-        columns = [columns] if isinstance(columns, str) else columns
         return [f" {PAIR_SEPARATOR} ".join(texts) for texts in self.values(columns, rows)]
 
     def values(self, columns: Sequence[str], rows: Iterable[int]) -> list[tuple[str, ...]]:
