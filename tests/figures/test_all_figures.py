@@ -79,7 +79,7 @@ WORDS = ["a", "b", "c"]
 NO_INTEGERS = np.zeros(0, dtype=int)
 REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("plot_attention_heads", (np.ones((2, 2, 3)), WORDS, WORDS), r"pass \(heads, queries=3, keys=3\)"),
-    ("plot_attention_grid", ({},), "maps has arrays of shapes"),
+    ("plot_attention_grid", ({},), "maps is empty; pass at least one array"),
     ("calibration_bins", (np.zeros((0, 2)), NO_INTEGERS), "probabilities has shape"),
     ("plot_surprising_text", (WORDS, np.zeros(2)), r"bits has shape \(2,\); pass \(pieces=3\)"),
     ("plot_colored_words", ([], np.zeros(0)), r"pass \(words\), with at least one value"),

@@ -146,16 +146,16 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         >>> [axes.get_title() for axes in figure.axes[:4]]
         ['head 1', 'head 2', 'head 1', 'head 2']
     """
-    if not maps or any(np.ndim(weights) != 3 or not np.size(weights) for weights in maps.values()):
-        problem = f"maps has arrays of shapes {[np.shape(weights) for weights in maps.values()]}"
-        raise ValueError(f"{problem}; pass at least one array of shape (heads, queries, keys)")
+    if not maps:
+        raise ValueError("maps is empty; pass at least one array of shape (heads, queries, keys)")
+    maps = {name: style.shaped(name, each, heads=None, queries=None, keys=None) for name, each in maps.items()}
     num_columns = max(len(weights) for weights in maps.values())
     side = min((style.WIDTH - 1.6) / num_columns, max(2.6, 7 / len(maps)))
-    shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
+    shapes = [weights.shape[1] / weights.shape[2] for weights in maps.values()]
     ratios = np.clip(shapes, LOWEST, HIGHEST).tolist()
     figure = style.new_figure(title, 1.1 + sum(side * part + 0.45 for part in ratios))
     figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=0.5 * style.MARGIN)
-    scale = PowerNorm(0.5, 0, max(float(np.max(weights)) for weights in maps.values()))
+    scale = PowerNorm(0.5, 0, max(float(weights.max()) for weights in maps.values()))
     grid = figure.subplots(len(maps), num_columns, squeeze=False, height_ratios=ratios)
     for row, (name, weights), shape in zip(grid, maps.items(), shapes, strict=True):
         for head, axes in enumerate(row):
