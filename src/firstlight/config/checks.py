@@ -23,18 +23,12 @@ from firstlight.runs.targets import check_targets
 from firstlight.runs.trials import MEASURES
 from firstlight.text.options import TokenizerKind, VectorsKind
 
-WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
-AT_LEAST_ONE = ("accumulate_grad_batches", "check_val_every_n_epoch")
-ACCELERATORS = ("gpu", "cuda", "mps")
-DIVIDED = ("fsdp", "deepspeed", "model_parallel")  # strategies
-TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
 NUMBERS = {"number", "integer", "null"}  # types of keys
 MEASURED_BY = {  # in addition to the metrics of each kind of network
     "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
     "firstlight.translator.translations.Translations": ("bleu", "chrf"),
 }
-OURS = ("firstlight.", "lightning.")
 COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -195,7 +189,7 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     """Return the metrics of validation, sorted; None if a class of the user may measure others."""
     nodes = [config.module, *(config.callbacks or {}).values()]
     targets = [str(node.get("_target_")) for node in nodes if node]
-    if not all(target.startswith(OURS) for target in targets):
+    if not all(target.startswith(("firstlight.", "lightning.")) for target in targets):
         return None
     optional = {name for target in targets for name in MEASURED_BY.get(target, ())}
     return sorted(f"val/{name}" for name in {*kind_of_config(config).metrics(config), *optional})
@@ -250,10 +244,10 @@ def check_vectors(config: DictConfig) -> None:
 def check_trainer(config: DictConfig) -> None:
     """Raise UserError for an impossible number, and for a training without steps."""
     trainer = config.trainer
-    for key in WHOLE_NUMBERS:
+    for key in ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps"):
         if not isinstance(trainer.get(key), int | None):
             raise UserError(f"trainer.{key}={trainer[key]} must be a whole number")
-    for key in AT_LEAST_ONE:
+    for key in ("accumulate_grad_batches", "check_val_every_n_epoch"):
         if is_number(trainer.get(key)) and trainer[key] < 1:
             raise UserError(f"trainer.{key}={trainer[key]} must be at least 1")
     interval = trainer.get("val_check_interval")
@@ -261,12 +255,12 @@ def check_trainer(config: DictConfig) -> None:
         problem = "must be a share of an epoch above 0, or a number of batches of at least 1"
         remedy = "to train without validation, set trainer.limit_val_batches=0"
         raise UserError(f"trainer.val_check_interval={interval} {problem}; {remedy}")
-    for key in TRAINS_NOTHING_AT_0:
+    for key in ("max_epochs", "max_steps", "limit_train_batches"):
         if config.train and is_number(trainer.get(key)) and trainer[key] == 0:
             remedy = "set a larger number, or train=false to train nothing"
             raise UserError(f"trainer.{key}=0 would train nothing; {remedy}")
     strategy = str(trainer.get("strategy", "auto"))
-    if strategy.startswith(DIVIDED):
+    if strategy.startswith(("fsdp", "deepspeed", "model_parallel")):
         problem = f"trainer.strategy={strategy} divides the parameters among processes, which is not supported"
         raise UserError(f"{problem}: weight decay and Muon depend on their shapes; use trainer=ddp")
 
@@ -274,7 +268,7 @@ def check_trainer(config: DictConfig) -> None:
 def check_accelerator(trainer: DictConfig) -> None:
     """Raise UserError for a GPU that this machine does not have. Imports torch, but only if a GPU is named."""
     accelerator, devices = trainer.get("accelerator"), str(trainer.get("devices"))
-    if accelerator not in ACCELERATORS:
+    if accelerator not in ("gpu", "cuda", "mps"):
         return
     count = num_gpus(accelerator)
     if count == 0:

@@ -16,7 +16,6 @@ from firstlight.config.schema import RootConfig, compose
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 
-DEFAULT_TASK = "sentiment"
 DIRECTIVES = ("# @package", "# yaml-language-server")  # comments that programs read
 MOST_SHOWN = 10  # keys of a section, without `more`
 GROUPS, INTERNAL = TEXTS["groups"], TEXTS["internal"]  # those that a user chooses from; those of our files
@@ -32,7 +31,7 @@ def help_text(words: Sequence[str], overrides: Sequence[str]) -> str:
     is_complete, words = "more" in words, [word for word in words if word != "more"]
     if not words and not overrides:
         return "\n".join(_overview(width))
-    task = [] if any(each.startswith("task=") for each in overrides) else [f"task={DEFAULT_TASK}"]
+    task = [] if any(each.startswith("task=") for each in overrides) else ["task=sentiment"]
     config = compose([*task, *overrides])
     parts = (line for word in words or SECTIONS for line in _about(word, config, width, is_complete=is_complete))
     return "\n".join(parts).strip("\n")

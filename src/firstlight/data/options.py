@@ -145,8 +145,6 @@ class TextOptions(DataOptions):
             that are similar or not (similarity).
     """
 
-    accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
-
     path: str | None = None
     text_column: str | list[str] = "text"
     batch_size: int = 32
@@ -179,14 +177,10 @@ class TextOptions(DataOptions):
         return self.choices is None and len(self.text_columns) == 2
 
     def _check_columns(self) -> None:
-        """Raise ValueError unless `text_column` is one name, or two for a classifier."""
+        """Raise ValueError unless `text_column` is one name."""
         self.text_column = names = _names(self.text_column)
-        if isinstance(names, str):
-            return
-        given = f"data.text_column={_listed(names)}"
-        require(self.accepts_pairs, f"{given}: only a classifier reads pairs; name one column")
-        problem = f"{given} must be a column, or two different columns, as in 'data.text_column=[premise,hypothesis]'"
-        require(len(names) == 2 and names[0] != names[1], problem)
+        problem = f"data.text_column={_listed(names)}: only a classifier reads pairs; name one column"
+        require(isinstance(names, str), problem)
 
 
 @dataclass
@@ -240,8 +234,6 @@ class ReviewOptions(WholeTextOptions, RowOptions):
         target_encoding_shrinkage: Strength, in texts, with which data.target_encoding draws means towards 0.
     """
 
-    accepts_pairs: ClassVar[bool] = True
-
     path: str | None = None
     label_column: str = "label"
     labels: Labels = Labels.binary
@@ -288,7 +280,10 @@ class ReviewOptions(WholeTextOptions, RowOptions):
     def _check_columns(self) -> None:
         """Raise ValueError unless the columns are those of texts, of pairs, or of contexts with answers."""
         if self.choice_columns is None:
-            super()._check_columns()
+            self.text_column = names = _names(self.text_column)
+            example = "as in 'data.text_column=[premise,hypothesis]'"
+            problem = f"data.text_column={_listed(names)} must be a column, or two different columns, {example}"
+            require(isinstance(names, str) or (len(names) == 2 and names[0] != names[1]), problem)
         else:
             self._check_choices(self.choice_columns)
         if len(self.text_columns) > 1 and self.context_length < SHORTEST_PAIR:

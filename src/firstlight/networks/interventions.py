@@ -17,7 +17,6 @@ from firstlight.networks.layers import NormOverWords
 from firstlight.networks.pooling import AttentionPool, BertPool
 
 REAL_TOKENS = {"blocks": "padding_mask", "encoder": "source_mask", "decoder": "target_mask"}  # arguments of `forward`
-OUTPUTS = ("hook_attn_out", "hook_cross_attn_out", "hook_mlp_out")
 
 Score = Callable[[Tensor], Tensor]
 
@@ -78,7 +77,7 @@ def direct_logit_attribution(network: nn.Module, *inputs: Any, score: Score) -> 
         ['embedding', 'blocks.0.attn.0', 'blocks.0.attn.1', 'blocks.0.mlp', 'biases']
     """
     points, names = points_of(network), _of_last_stack(network)
-    outputs = [names[0], *(name for name in names if name.endswith(OUTPUTS))]
+    outputs = [names[0], *(name for name in names if name.endswith("_out"))]
     leaves: dict[str, Tensor] = {}
     heads: dict[str, Tensor] = {}
 

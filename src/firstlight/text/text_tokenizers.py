@@ -23,7 +23,6 @@ LONGEST_WORD = 50  # letters; a longer word is several tokens
 TEXT_PATTERN = (  # a word or up to three equal marks, with the space before it; one or two new lines; other white space
     rf" ?[\p{{L}}\p{{M}}\p{{N}}_]{{1,{LONGEST_WORD}}}| ?([^\p{{L}}\p{{M}}\p{{N}}_\s])\1{{0,2}}|\n{{1,2}}|\s"
 )
-MOST_BYTES_OF_WORD = 4 * LONGEST_WORD + 1
 MOST_WORDS = 2**31 - 1  # of a vocabulary without a limit
 NOT_IN_VOCABULARY = -1
 
@@ -199,7 +198,7 @@ class TextWordTokenizer(BytePairTokenizer):
             {token: i for i, token in enumerate(tokens)},
             unk_token=tokens[0],  # the library requires one; no text needs it, since all bytes are tokens
             continuing_subword_prefix="",
-            max_input_chars_per_word=MOST_BYTES_OF_WORD,
+            max_input_chars_per_word=4 * LONGEST_WORD + 1,  # bytes, with the space
         )
         backend = Backend(model)
         backend.pre_tokenizer = split
