@@ -20,8 +20,6 @@ def curves(subject: Subject) -> Drawn:
     """Return the figure of the loss, and of the optimized metric or the first available one of SECOND."""
     run = subject.run
     history = run.history
-    if not any(name.startswith(("train/", "val/")) for name in history):
-        raise NothingToDrawError(f"{run.folder.history_file.name} is missing or contains no metrics")
     there = {name.partition("/")[2] for name in history if name.startswith("val/")}
     optimized = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
     second = [name for name in (optimized, *SECOND) if name in there and name != "loss"]
@@ -30,7 +28,7 @@ def curves(subject: Subject) -> Drawn:
         if found := [curve for stage in STAGES if (curve := curve_of(history, stage, metric)) is not None]:
             panels[UNITS.get(metric, metric.replace("_", " "))] = found
     if not panels:
-        raise NothingToDrawError(f"{run.folder.history_file.name} contains no loss")
+        raise NothingToDrawError(f"{run.folder.history_file.name} is missing or contains no loss")
     references = {}
     if KINDS[run.kind].cross_entropy:
         expected = expected_loss(len(run.metadata.get("class_names", ())), run.tokenizer.vocab_size)
