@@ -257,12 +257,15 @@ def label_of(run: Run, board: Board) -> str:
 
 def short_name(keys: dict[str, Value]) -> str:
     """Return a name such as `tiny · dropout 0.1 · lr 0.001`: names as they are, numbers with the end of their key."""
-    parts = []
-    for key, value in keys.items():
-        if value is not None and (key, value) != ("method", keys.get("model")):  # a baseline has both
-            is_word = key in ("model", "experiment")
-            parts.append(shown(value) if is_word else f"{last_part(key)} {brief(value)}")
-    return " · ".join(parts) or "all runs"
+    known = {key: value for key, value in keys.items() if value is not None}
+    if known.get("method") == known.get("model"):  # a baseline has both
+        known.pop("method", None)
+    return " · ".join(named(*each) for each in known.items()) or "all runs"
+
+
+def named(key: str, value: Value) -> str:
+    """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
+    return shown(value) if key in ("model", "experiment") else f"{last_part(key)} {brief(value)}"
 
 
 def last_part(key: str) -> str:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from firstlight.choices import listed
-from firstlight.lab.reports.boards import Board, Group, board_of, last_part, short_name
+from firstlight.lab.reports.boards import Board, Group, board_of, last_part, named, short_name
 from firstlight.lab.reports.tables import spread_text
 from firstlight.lab.reports.verdicts import Comparison, Load, Verdict, by_unit, compare, difference_text, verdicts
 from firstlight.runs.summary import SEED, Run, Value, grouped, shown
@@ -180,14 +180,14 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
     key = effects[0].key
     by_word = grouped(effects, lambda effect: effect.verdict.word)
     won, lost, undecided = (by_word.get(word, []) for word in ("better", "worse", "undecided"))
-    best = _named(key, effects[0].best) + (f" ({metric} {mean})" if mean else "")
+    best = named(key, effects[0].best) + (f" ({metric} {mean})" if mean else "")
     parts = [f"{best} is better than {_worse(won, metric)}"] if won else []
     for each in lost:
         size = _size(each.verdict, metric)
-        parts.append(f"{_named(key, each.other)} is better than {_named(key, each.best)} by {size}")
+        parts.append(f"{named(key, each.other)} is better than {named(key, each.best)} by {size}")
     if undecided:
         start = "" if won else f"{shown(effects[0].best)} against "
-        named = [
+        sizes = [
             ("" if won and len(undecided) == 1 else f"{start}{shown(each.other)}: ")
             + _size(each.verdict, metric, each.work)
             for each in undecided[:MOST_NAMED]
@@ -195,7 +195,7 @@ def _clause(effects: Sequence[Effect], metric: str, mean: str) -> str:
         more = [f"{len(undecided) - MOST_NAMED} more"] if len(undecided) > MOST_NAMED else []
         values = listed([shown(each.other) for each in undecided], "and")
         alone = (f"{best} is the best, but there is " if mean else "") + f"no clear effect of {last_part(key)}"
-        parts.append(f"{f'against {values}, it is undecided' if won else alone} ({'; '.join([*named, *more])})")
+        parts.append(f"{f'against {values}, it is undecided' if won else alone} ({'; '.join([*sizes, *more])})")
     return "; ".join(parts)
 
 
@@ -214,11 +214,6 @@ def _size(verdict: Verdict, metric: str, work: str = "") -> str:
     size = size if size.endswith("points") else f"{size} in {metric}"
     why = verdict.why if verdict.word == "undecided" else ""
     return ", ".join(filter(None, (size, work, why)))
-
-
-def _named(key: str, value: Value) -> str:
-    """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
-    return shown(value) if key in ("model", "experiment") else f"{last_part(key)} {shown(value)}"
 
 
 def _against_baseline(best: Group, baseline: Group, verdict: Verdict, metric: str) -> str:
