@@ -15,7 +15,6 @@ from firstlight.data.row_options import LongTexts
 from firstlight.data.sources import DATA_VARIABLE, local_folder
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
-from firstlight.export.published import published_tokenizer, read_published, refuse_other_options
 from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint import METADATA, read_json
 from firstlight.lit.metadata import open_weights, refuse_non_finite
@@ -54,6 +53,8 @@ def give_tokenizer(config: DictConfig, data: Any, resumed: dict[str, Any] | None
         return
     if not config.init_from or not is_published(config.init_from):
         return
+    from firstlight.export.published import published_tokenizer  # takes 10 ms, which few trainings require
+
     kind, options = kind_of_config(config).name, data.options
     data.given_tokenizer = published_tokenizer(Path(config.init_from), kind).tokenizer
     is_cut = getattr(options, "long_texts", LongTexts.cut) is LongTexts.cut
@@ -86,18 +87,22 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any,
     else:
         folder = find_run(run, log_dir)
         path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
-    kind: Any = getattr(module, "kind", None)
-    checkpoint = read_published(path.parent, kind) if is_published(run) else open_weights(path)
+    if is_foreign := is_published(run):
+        from firstlight.export.published import read_published, refuse_other_options
+
+        kind: Any = getattr(module, "kind", None)
+        checkpoint = read_published(path.parent, kind)
+        refuse_other_options(path.parent, checkpoint[METADATA], OmegaConf.to_object(config))
+    else:
+        checkpoint = open_weights(path)
     metadata = checkpoint[METADATA]
-    if is_published(run):
-        refuse_other_options(path.parent, metadata, OmegaConf.to_object(config))
     _refuse_other_parametrization(run, metadata, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(metadata["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
     has_other_head = has_other_classes = _has_other_classes(metadata, data.metadata())
     if has_other_classes:
         log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
-    elif is_published(run) and "class_names" in metadata and (pooling := plain(config.pooling)) != "bert":
+    elif is_foreign and "class_names" in metadata and (pooling := plain(config.pooling)) != "bert":
         has_other_head = True
         log.warning("init_from=%s: model.pooling=%s, so its output layer is not copied; bert copies it", run, pooling)
     own = module.state_dict()
