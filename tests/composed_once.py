@@ -9,6 +9,7 @@ All processes of the tests share a folder of what one of them has merged.
 
 import contextlib
 import copy
+import functools
 import hashlib
 import os
 import pickle
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import omegaconf.base
 from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
@@ -40,6 +42,7 @@ def composed_once(folder: Path) -> Iterator[None]:
     with (
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
         patch.object(ConfigRepository, "load_config", loaded),
+        patch.object(omegaconf.base, "parse", functools.cache(omegaconf.base.parse)),
         patch.object(config_loader_impl, "create_defaults_list", list_of_defaults),
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged),
     ):

@@ -54,7 +54,7 @@ def test_the_page_shows_a_loss_an_attention_a_metric_data_and_an_optimizer() -> 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_page_trains(project: Scripts, command: str) -> None:
-    done = project.run_alone("train", *command.split(), *SHORT, NO_FIGURE)
+    done = project.run("train", *command.split(), *SHORT, NO_FIGURE)
     assert done.returncode == 0, done.stderr
     run = project.newest_run()
     measured = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["metrics"]

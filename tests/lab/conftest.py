@@ -15,13 +15,13 @@ from logged_runs import SHORT
 from tests_support import Scripts
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     with a_browser() as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def window(browser: Any) -> Opened:
     """Return a window in which one test after the other opens its page."""
     return open_address(browser, "about:blank", 1280)

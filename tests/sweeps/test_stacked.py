@@ -13,7 +13,7 @@ from firstlight.sweeps.stacked import alike, refusal
 from tests_support import Done, Scripts, some_names
 
 EXACT = ["trainer.precision=64-true", "dropout=0", "test=false", "threads=1", "trainer.accelerator=cpu"]
-SHORT = ["model=tiny", "model.dim=16", "model.num_layers=1", "trainer.log_every_n_steps=10", "trainer.max_steps=20"]
+SHORT = ["model=tiny", "model.dim=16", "model.num_layers=1", "trainer.log_every_n_steps=5", "trainer.max_steps=10"]
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def names(tmp_path: Path) -> list[str]:
     """Overrides of a training on a few names."""
     path = tmp_path / "names.txt"
     path.write_text(some_names(400), encoding="utf-8")
-    return ["task=names", f"data.path={path}", "data.batch_size=38", *SHORT, *EXACT, "trainer.val_check_interval=10"]
+    return ["task=names", f"data.path={path}", "data.batch_size=38", *SHORT, *EXACT, "trainer.val_check_interval=5"]
 
 
 def sweep(scripts: Scripts, name: str, *overrides: str) -> tuple[Done, dict[str, Path]]:
@@ -77,7 +77,7 @@ def test_jobs_of_classifiers_are_trained_together_or_say_why_not(scripts: Script
         *EXACT,
         "model.token_dropout=0",
     ]
-    jobs += ["trainer.val_check_interval=10", "data.batch_size=16", "seed=1,2"]
+    jobs += ["trainer.val_check_interval=5", "data.batch_size=16", "seed=1,2"]
     done, single = sweep(scripts, "bucketed", "hydra/launcher=stacked", *jobs, "trainer.max_steps=1")
     assert "one by one, not as a stack: it needs data.bucket_by_length=false instead of true" in done.stdout
     jobs.append("data.bucket_by_length=false")
