@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
+from scipy.special import huber
 from threadpoolctl import threadpool_limits
 
 from firstlight.lab.reports.significance import LIMITS, Estimate
@@ -150,15 +151,12 @@ def _best(runs: Array, starts: Iterable[Array]) -> tuple[ScalingLaw, Array]:
 
     def error(theta: Array) -> tuple[float, Array]:
         terms = np.array([theta[0] - theta[3] * size, theta[1] - theta[4] * tokens, np.full_like(size, theta[2])])
-        largest = terms.max(axis=0)  # of (3, points)
-        shares = np.exp(terms - largest)
-        total = shares.sum(axis=0)
-        fitted, shares = largest + np.log(total), shares / total
+        fitted = np.logaddexp.reduce(terms)  # (3, runs) to (runs,)
+        shares = np.exp(terms - fitted)
         ratio = (fitted - log_loss) / DELTA
-        near = np.abs(ratio) <= 1
-        slope = np.where(near, ratio, np.sign(ratio)) / DELTA
+        slope = np.clip(ratio, -1, 1) / DELTA
         by_theta = np.stack((*shares, -shares[0] * size, -shares[1] * tokens))
-        return float(np.where(near, ratio**2 / 2, np.abs(ratio) - 0.5).sum()), by_theta @ slope
+        return float(huber(1, ratio).sum()), by_theta @ slope
 
     exponents = (SMALLEST_EXPONENT, LARGEST_EXPONENT)
     bounds = [(None, None)] * 3 + [exponents, exponents]
