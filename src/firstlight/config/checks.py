@@ -23,7 +23,6 @@ from firstlight.runs.targets import check_targets
 from firstlight.runs.trials import MEASURES
 from firstlight.text.options import TokenizerKind, VectorsKind
 
-WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
 NUMBERS = {"number", "integer", "null"}  # types of keys
 MEASURED_BY = {  # in addition to the metrics of each kind of network
     "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
@@ -64,8 +63,7 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Pat
                 raise UserError(f"data.{name} does not apply to --task {task}; leave it out")
         for name, value in changes.options().items():
             OmegaConf.update(config.data, name, value)
-        config.paths.log_dir = str(log_dir)
-        config.paths.output_dir = str(output_dir)
+        config.paths.update(log_dir=str(log_dir), output_dir=str(output_dir))
         check(config)
     return config
 
@@ -122,7 +120,7 @@ def check_numbers(config: DictConfig) -> None:
 
 def check_written_once(config: DictConfig) -> None:
     """Raise UserError if a section has another value than the top-level key, which all sections use."""
-    for group, key in WRITTEN_ONCE:
+    for group, key in (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed")):
         value = config[group].get(key, config[key])
         if value != config[key]:
             remedy = f"write {key}={value}, which sets all sections"

@@ -33,7 +33,6 @@ SECTIONS: dict[str, str] = TEXTS["sections"]  # in the order in which they are l
 OPEN = ("module", "optimizer", "schedule", "trainer", "callbacks", "logger")  # of classes that the user can replace
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
 TYPES = {int: "integer", float: "number", str: "string", Path: "string", bool: "boolean", types.NoneType: "null"}
-LISTS = (list, tuple, Sequence, Iterable)
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def types_of(hint: Any) -> list[str]:
         return list(hint.__members__)
     if origin is typing.Literal:
         return list(map(as_typed, arguments))
-    if origin in LISTS:
+    if origin in (list, tuple, Sequence, Iterable):
         return [f"list of {' or '.join(types_of(arguments[0])) or 'value'}s"]
     if origin in (typing.Union, types.UnionType):
         names = list(dict.fromkeys(chain.from_iterable(map(types_of, arguments))))

@@ -27,7 +27,6 @@ ROWS = (
     "for each column, such as the texts and the labels, or a dict of such tables by split. The text of a generator is "
     "a string or a list of lines. The data is written to `cache_dir` and read as a file, with the same checks."
 )
-COLUMNS = ("text_columns", "label_column", "source_column", "target_column")  # attributes of options, in this order
 
 
 def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
@@ -91,7 +90,7 @@ def options_of(kind: type[DataOptions], owner: str, rows: Tables, given: dict[st
 def _written(rows: Tables, options: DataOptions, owner: str) -> str:
     """Write the rows to a folder with a file for each split, which their content names, and return the folder."""
     columns: list[str] = []
-    for name in COLUMNS:
+    for name in ("text_columns", "label_column", "source_column", "target_column"):
         named = getattr(options, name, [])
         columns += [named] if isinstance(named, str) else named
     is_divided = isinstance(rows[0], Mapping) and not rows[0].keys().isdisjoint(("train", "test"))

@@ -23,9 +23,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, could fill the memory
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
-COMPRESSED = (".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
 PACKED = (".gz", ".bz2", ".zip")  # read as the file in it
-SPREADSHEETS = (".xls", ".ods")
 EXCEL = ".xlsx"
 UTF_8 = "utf-8"
 MOST_UNPACKED = 200  # bytes for each byte of a packed file of more than SMALL bytes
@@ -163,9 +161,9 @@ def check_file(path: Path) -> None:
     ending = unpacked_name(path).suffix.lower()
     if is_folder:
         raise UserError(f"{path} is a folder; name a file in it")
-    if ending in COMPRESSED:
+    if ending in (".xz", ".zst", ".7z", ".rar", ".tar", ".tgz"):
         raise UserError(f"{path}: the file is compressed; unpack it, and name the unpacked file, such as {path.stem}")
-    if ending in SPREADSHEETS:
+    if ending in (".xls", ".ods"):
         raise UserError(f"{path}: the file is a spreadsheet; save it as CSV, and name {path.stem}.csv")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: no permission to read it; check its owner and mode")

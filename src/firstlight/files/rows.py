@@ -175,17 +175,15 @@ def _records(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, l
     """Yield the line on which each record begins, and its fields. Blank lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader((text for _, text in read_lines(path, encoding)), delimiter=delimiter, strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            problem = str(error).partition(" - ")[0]
-            raise UserError(f"{path}:{line}: {problem}; close every quote, and double quotes inside a field") from None
-        if fields:
-            yield line, fields
+    line = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problem = str(error).partition(" - ")[0]
+        raise UserError(f"{path}:{line}: {problem}; close every quote, and double quotes inside a field") from None
 
 
 # --- Excel and Parquet ---

@@ -4,6 +4,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Self
 
 from tokenizers import Tokenizer as Backend
@@ -101,10 +102,8 @@ def tidy(text: str) -> str:
 
 
 def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
-    frequency: Counter[str] = Counter()  # word -> number of texts
-    for text in texts:
-        frequency.update({word for word, _ in PRE_TOKENIZER.pre_tokenize_str(text)})
-    kept = most_frequent(frequency, options.min_document_frequency)
+    distinct = ({word for word, _ in PRE_TOKENIZER.pre_tokenize_str(text)} for text in texts)
+    kept = most_frequent(Counter(chain.from_iterable(distinct)), options.min_document_frequency)
     kept = kept if options.max_size is None else kept[: max(options.max_size - len(MARKS), 1)]
     return models.WordLevel({word: i for i, word in enumerate([*MARKS, *kept])}, unk_token=UNK)
 
