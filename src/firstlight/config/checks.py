@@ -44,7 +44,8 @@ def check(config: DictConfig) -> None:
     check_labels(config)
     check_teacher(config)
     check_metric(config)
-    check_data(config)
+    data: Any = OmegaConf.get_type(config.data)
+    data.check(config)
     check_vectors(config)
     check_numbers(config)  # last, since it imports the classes of keys that are typed without a number
 
@@ -61,8 +62,7 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Pat
         for name in changes.given():
             if name not in config.data:
                 raise UserError(f"data.{name} does not apply to --task {task}; leave it out")
-        for name, value in changes.options().items():
-            OmegaConf.update(config.data, name, value)
+        config.data.update(changes.options())
         config.paths.update(log_dir=str(log_dir), output_dir=str(output_dir))
         check(config)
     return config
@@ -213,12 +213,6 @@ def _check_measured(config: DictConfig, key: str, name: str, others: Iterable[st
         guess = f"did you mean {key}={meant}? There" if (meant := nearest(name, there_are)) else "there"
         problem = f"{key}={name} is not measured in validation, by which runs are compared"
         raise UserError(f"{problem}; {guess} are {', '.join(there_are)}")
-
-
-def check_data(config: DictConfig) -> None:
-    """Raise UserError for data that does not exist or does not fit the network."""
-    if check_node := getattr(OmegaConf.get_type(config.data), "check", None):
-        check_node(config)
 
 
 def check_vectors(config: DictConfig) -> None:

@@ -124,8 +124,7 @@ def groups_of(source: Any, group_column: str, rows: Iterable[int]) -> list[str]:
         values = [str(value) for (value,) in source.values([column], rows)]
     except MissingColumnError as error:
         raise UserError(f"data.group_column={group_column}: {error}") from None
-    found = [pattern.search(value) for value in values]
-    names = [match and match[1] for match in found]
+    names = [match and match[1] for match in map(pattern.search, values)]
     for value, name in zip(values, names, strict=True):
         if not name:
             problem = f"data.group_column={group_column}: {value!r} of {source.where} names no group"

@@ -33,10 +33,6 @@ TEXT = "text"  # the split of a text that is not divided
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 ONLY_GENERATED = ("choices", "similarity")  # they replace no data set, and source=auto uses them without an address
-SAMPLE_WARNING = (
-    "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Using a GENERATED "
-    "SAMPLE instead; its numbers say nothing about real data."
-)
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,8 @@ def named_source(
         if options.source is SourceKind.hub:
             problem = f"data.source=hub: {server} does not answer ({error})"
             raise UserError(f"{problem}; try again, or set data.path") from error
-        log.warning(SAMPLE_WARNING, options.name, server)
+        problem = f"The data {options.name} was not found below ${DATA_VARIABLE} or data/, and {server} does not answer"
+        log.warning("%s. Using a GENERATED SAMPLE instead; its numbers say nothing about real data.", problem)
         return _sample(sample)
 
 

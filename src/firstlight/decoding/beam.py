@@ -111,8 +111,7 @@ def _best_beginnings(
     for i, rank in ((ends & (best > -torch.inf))[:, :beam]).nonzero().tolist():  # an end counts only among the best
         ids = written[rows[i, rank], 1:].tolist()
         finished[i].append(Translation(ids, search.score(float(best[i, rank]), length)))
-    going_on = best.masked_fill(ends, -torch.inf)
-    chosen_scores, chosen = going_on.topk(beam, dim=1)
+    chosen_scores, chosen = best.masked_fill(ends, -torch.inf).topk(beam, dim=1)
     return rows.gather(1, chosen), token_ids.gather(1, chosen), chosen_scores
 
 

@@ -17,10 +17,8 @@ from firstlight.choices import listed
 from firstlight.networks.attention import MultiHeadAttention, watching
 from firstlight.networks.block import Block
 
-ATTENTION_STEPS = {  # of MultiHeadAttention, by the method that computes them
-    "project": ("hook_q", "hook_k", "hook_v"),
-    "attend": ("hook_attn_scores", "hook_pattern", "hook_z"),
-}
+# The steps of MultiHeadAttention by the method that computes them.
+ATTENTION_STEPS = {"project": ("hook_q", "hook_k", "hook_v"), "attend": ("hook_attn_scores", "hook_pattern", "hook_z")}
 FEED_FORWARD_STEPS = {  # by the part of a feed-forward layer that reads or computes them
     "gate": ("output", "hook_pre"),
     "expand": ("output", "hook_pre"),

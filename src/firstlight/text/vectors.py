@@ -234,8 +234,7 @@ def coverage(vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds
     is_word = ~np.isin(np.arange(len(vocabulary)), ignored)
     has_vector = np.array([word in vectors for word in vocabulary], np.bool_) & is_word
     share = float(has_vector[ids.ids].mean()) if len(ids.ids) else 0.0
-    words = f"{has_vector.sum():,} of {is_word.sum():,} words have a vector"
-    return f"{words} ({share:.1%} of the training tokens)"
+    return f"{has_vector.sum():,} of {is_word.sum():,} words have a vector ({share:.1%} of the training tokens)"
 
 
 def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, list[str]]]:
