@@ -214,17 +214,7 @@ def _group(
     others = tuple(run for run in runs if reason(run, metric))
     named = keys if counted else dict.fromkeys([*keys, *dividing])
     values = {key: runs[0].keys.get(key) for key in named}
-    return Group(values, tuple(counted), others, spreads, seeds, differ=tuple(_differences(counted)))
-
-
-def _differences(runs: Sequence[Run]) -> list[str]:
-    """Return the keys besides the seed, and the parts of the data, in which runs differ."""
-    found = swept_keys(runs)
-    if len({run.fingerprint for run in runs} - {None}) > 1:
-        found.append("data")
-    elif len({run.sizes["train"] for run in runs if "train" in run.sizes}) > 1 and "data.max_train_rows" not in found:
-        found.append("data rows")
-    return found
+    return Group(values, tuple(counted), others, spreads, seeds, differ=tuple(swept_keys(counted)))
 
 
 def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
