@@ -157,7 +157,7 @@ def _described(node: DictConfig, field: str, name: str) -> tuple[str, Any]:
     owner = OmegaConf.get_type(node)
     if not is_dataclass(owner):
         return parameter(str(node.get("_target_")), field)
-    text = next((found for parent in owner.__mro__ if (found := _docstrings(parent).get(field))), None)
+    text = _docstrings(owner).get(field)
     if text is None:
         raise LookupError(f"{name}: no docstring of {owner.__name__} describes it; add one")
     hints = [typing.get_type_hints(each) for each in owner.__mro__]
@@ -167,10 +167,9 @@ def _described(node: DictConfig, field: str, name: str) -> tuple[str, Any]:
 
 @cache
 def _docstrings(owner: type) -> dict[str, str]:
-    """Return the descriptions of a class's own fields, from `Args:` of its docstring or the attributes' docstrings."""
-    if owner.__module__ == "builtins":
-        return {}
-    described = {each.arg_name: each.description for each in parse_from_object(owner).params}
+    """Return the descriptions of a dataclass's fields, from `Args:` of its docstring and those of its bases."""
+    parts = [part for part in reversed(owner.__mro__) if is_dataclass(part)]
+    described = {each.arg_name: each.description for part in parts for each in parse_from_object(part).params}
     return {name: as_yaml(text).replace("`", "") for name, text in described.items() if text}
 
 

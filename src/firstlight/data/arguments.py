@@ -99,8 +99,7 @@ def _written(rows: Tables, options: DataOptions, owner: str) -> str:
         files = {f"{split}.jsonl": _json_lines(table, columns, owner) for split, table in tables.items()}
     else:
         files = {"text.txt": _text(rows, owner)}
-    digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:24]
-    folder = Path(options.cache_dir) / "rows" / digest
+    folder = Path(options.cache_dir) / "rows" / hashlib.sha256(json.dumps(files).encode()).hexdigest()[:24]
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)

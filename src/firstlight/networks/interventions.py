@@ -206,9 +206,8 @@ def mean_ablation(network: nn.Module, *inputs: Any, losses: Score) -> dict[str, 
         elif name.endswith("hook_mlp_out"):
             changes[part] = losses(_output_with(network, inputs, name, mean(name, value).expand_as(value))) - base
         elif name.endswith("hook_resid_post"):
-            block = name.removesuffix(".hook_resid_post")
-            before = cache[f"{block}.hook_resid_pre"]
-            changes[block] = losses(_output_with(network, inputs, name, before + mean(name, value - before))) - base
+            before = cache[f"{part}.hook_resid_pre"]
+            changes[part] = losses(_output_with(network, inputs, name, before + mean(name, value - before))) - base
     return changes
 
 
