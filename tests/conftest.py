@@ -22,6 +22,8 @@ from filelock import FileLock
 from processes import CAN_FORK, NO_NETWORK, end_server, start_server
 from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
 
+FIXTURES = ("callback_fixtures", "logged_runs", "split_folders")  # further modules of fixtures
+pytest.register_assert_rewrite(*FIXTURES)
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
@@ -44,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if CAN_FORK and not TRUE_PROCESSES:
         start_server(preloaded.prepare)
-    for name in ("callback_fixtures", "logged_runs", "split_folders"):
+    for name in FIXTURES:
         config.pluginmanager.import_plugin(name)
 
 

@@ -49,6 +49,8 @@ def start_server(prepare: Callable[[], None]) -> None:
                     os.close(number)
             faulthandler.disable()  # which pytest enables
             sys.meta_path[:] = [each for each in sys.meta_path if not type(each).__module__.startswith("_pytest.")]
+            for name in [each for each in sys.modules if each.partition(".")[0] in ("firstlight", "hydra_plugins")]:
+                del sys.modules[name]  # which the conftest.py of a folder has imported
             prepare()
             exec(arguments[-1], {})  # noqa: S102
         except Exception:
