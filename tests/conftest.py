@@ -20,7 +20,7 @@ import pytest
 from filelock import FileLock
 
 from processes import CAN_FORK, NO_NETWORK, end_server, start_server
-from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, shorten_sample, wait_until
+from tests_support import TRUE_PROCESSES, Process, Scripts, children_of, sample_reviews, wait_until, write_short_samples
 
 FIXTURES = ("callback_fixtures", "logged_runs", "split_folders")  # further modules of fixtures
 pytest.register_assert_rewrite(*FIXTURES)
@@ -167,7 +167,9 @@ def sample_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> 
 @pytest.fixture
 def small_sample(made_once: Callable[[str, Callable[[Path], object]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
     """Shorten the samples to 1,000, 100 and 100 rows in this process. Return an override for their own cache."""
-    shorten_sample(monkeypatch, {"train": 1_000, "validation": 100, "test": 100})
+    from firstlight.data import sources
+
+    monkeypatch.setattr(sources, "SAMPLES", made_once("short-samples", write_short_samples))
     return f"paths.cache_dir={made_once('small-sample', lambda folder: None)}"
 
 

@@ -20,7 +20,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 import traceback
@@ -32,7 +31,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pyte
-import pytest
 
 from processes import CAN_FORK, ForkedProcess
 from processes import environment as environment
@@ -237,15 +235,14 @@ def sample_lines(file: str) -> Iterator[str]:
         yield from opened
 
 
-def shorten_sample(monkeypatch: pytest.MonkeyPatch, counts: dict[str, int]) -> None:
-    """Let the splits of the samples have only their first rows in this process. counts: by split."""
-    from firstlight.data import sources
+def write_short_samples(folder: Path) -> None:
+    """Write the samples with only their first 1,000 rows of training, 100 of validation and 100 of test."""
+    from firstlight.data.sources import SAMPLES
 
-    folder = Path(tempfile.mkdtemp())
-    for file in sources.SAMPLES.glob("*/*.bz2"):
-        lines = islice(sample_lines(f"{file.parent.name}/{file.stem}"), counts[file.name.partition(".")[0]])
+    for file in SAMPLES.glob("*/*.bz2"):
+        count = {"train": 1_000}.get(file.name.partition(".")[0], 100)
+        lines = islice(sample_lines(f"{file.parent.name}/{file.stem}"), count)
         write_packed(folder / file.parent.name / file.name, "".join(lines))
-    monkeypatch.setattr(sources, "SAMPLES", folder)
 
 
 def write_packed(path: Path, text: str) -> None:
