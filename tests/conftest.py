@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Import the libraries, start the fork server, and add the fixtures of other modules, where tests are run."""
     if config.getoption("dist", "no") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
         return
+    import firstlight.lit.light  # noqa: F401  (before Lightning, as in a command)
     import preloaded
 
     if CAN_FORK and not TRUE_PROCESSES:
