@@ -1,6 +1,7 @@
 """The command `firstlight`: its sub-commands are the scripts of src/, and it imports only what it needs."""
 
 import functools
+import gc
 import importlib
 import runpy
 import subprocess
@@ -43,6 +44,14 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 0
     return Done(code, out.getvalue(), err.getvalue())
+
+
+def test_garbage_collections_are_rare_in_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    thresholds: list[int] = []
+    monkeypatch.setattr(gc, "set_threshold", thresholds.append)
+    assert frame.run(lambda: "done") == "done"
+    assert thresholds
+    assert thresholds[0] > 100 * 700
 
 
 def test_every_command_is_a_script_of_src_but_new() -> None:

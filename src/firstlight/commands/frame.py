@@ -1,6 +1,7 @@
 """The frame of every command: a mistake is reported in one line, with the right exit code. Imports nothing heavy."""
 
 import errno
+import gc
 import logging
 import sys
 import time
@@ -18,6 +19,7 @@ STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
 CRASH = 1
 INTERRUPTED_BY_CTRL_C = 130
+OBJECTS_BETWEEN_COLLECTIONS = 500_000  # by default 700
 LONGEST_MESSAGE = 2000  # characters; the name of a column of a damaged file may have megabytes
 
 
@@ -30,6 +32,7 @@ def run(main: Callable[[], Result]) -> Result:
     Printed text contains no control characters (terminal_text.py). The modules of the current folder can be imported,
     so that settings can name the user's classes.
     """
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)  # most objects are those of imports, and collections find nothing
     prepare_streams()
     if "--version" in sys.argv[1:]:
         say(f"firstlight {__version__}")

@@ -237,6 +237,7 @@ def begin_worker(variables: Mapping[str, str] | None = None, output: Path | None
     torch.set_num_threads(int(variables["OMP_NUM_THREADS"]))
     threadpool_limits(int(variables["OMP_NUM_THREADS"]))
     gc.freeze()  # a garbage collection would copy the memory of everything that is imported
+    gc.set_threshold(700)  # Python's own, since the objects of a step may hold large tensors
     for number in filter(os.isatty, STANDARD if output else ()):
         os.dup2(os.open(str(output), os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
 

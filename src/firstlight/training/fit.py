@@ -1,6 +1,7 @@
 """One training run, from a checked config to a folder that every other command can use."""
 
 import csv
+import gc
 import logging
 import shutil
 import time
@@ -54,6 +55,9 @@ def train(config: DictConfig, started_at: float, stack: tuple[Stack, int] | None
 
     started_at: The time.perf_counter of the run's start. stack: That of the job and its place there.
     """
+    if not gc.get_freeze_count():  # the first job of a process
+        gc.freeze()  # what is imported stays, so no collection visits it
+        gc.set_threshold(700)  # Python's own, since the objects of a step may hold large tensors
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
         end_with_parent()
