@@ -34,8 +34,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
     folder = tmp_path_factory.mktemp("extending")
     with pytest.MonkeyPatch.context() as patch, captured():
         patch.chdir(folder)
-        for name in [name for name in sys.modules if name.partition(".")[0] == "birds"]:  # of another test
-            patch.delitem(sys.modules, name)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "birds"]:
+            del sys.modules[name]  # for all tests of this file, because it is the package of another project
         patch.setattr("sys.argv", ["firstlight", "birds"])
         new.main()
     for name, content in FILES:
