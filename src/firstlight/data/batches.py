@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,24 +28,23 @@ class RowBatch(NamedTuple):
     num_windows: Tensor | None = None  # (texts,) the number of windows of each text, whose row occurs for each of them
 
 
+@dataclass(eq=False)
 class Rows(Dataset[RowBatch]):
-    """Data set that turns an array of row numbers into a `RowBatch`, without work for each row."""
+    """Data set that turns an array of row numbers into a `RowBatch`, without work for each row.
 
-    def __init__(
-        self,
-        lengths: np.ndarray,
-        context_length: int,
-        long_texts: LongTexts = LongTexts.cut,
-        *,
-        are_counted: bool = False,
-    ) -> None:
-        """lengths: (rows,) the number of tokens of each row of the table, or (rows, choices) of each of its answers.
+    lengths: (rows,) the number of tokens of each row of the table, or (rows, choices) of each of its answers;
+    long_texts: how rows of more than context_length tokens are read; are_counted: as in `RowBatch`.
+    """
 
-        long_texts: how rows of more than context_length tokens are read. are_counted: as in `RowBatch`.
-        """
-        self.context_length, self.reads_windows = context_length, long_texts is LongTexts.windows
-        self.lengths = lengths if self.reads_windows else lengths.clip(max=context_length)
-        self.are_counted = are_counted
+    lengths: np.ndarray
+    context_length: int
+    long_texts: LongTexts = LongTexts.cut
+    are_counted: bool = False
+
+    def __post_init__(self) -> None:
+        self.reads_windows = self.long_texts is LongTexts.windows
+        if not self.reads_windows:
+            self.lengths = self.lengths.clip(max=self.context_length)
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
         draws = None

@@ -50,8 +50,7 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
         RunError: if the disk is full. The message names the folder and the options to change.
     """
     if os.path.lexists(folder):
-        problem = damage(folder)
-        if problem is None:
+        if (problem := damage(folder)) is None:
             return
         log.warning("%s is damaged (%s); it is written again", folder, problem)
     log.info(doing)

@@ -221,7 +221,6 @@ def language_file(stem: Path, ending: str) -> Path:
 # --- the Hub ---
 
 PROBE_SECONDS = 5.0
-UNAUTHORIZED = 401
 
 
 class UnreachableError(ConnectionError):
@@ -262,7 +261,7 @@ def _newest_revision(dataset_id: str) -> str:
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
     except Exception as error:
-        if isinstance(error, HfHubHTTPError) and error.response.status_code == UNAUTHORIZED:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code == 401:
             raise UserError("the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN") from error
         if not _is_network_error(error):
             raise

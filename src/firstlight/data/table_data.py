@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from lightning.fabric.utilities import move_data_to_device
@@ -31,8 +31,6 @@ from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, Text
-
-Loader = TypeVar("Loader", bound=TableLoader)
 
 
 class TrainingWords(NamedTuple):
@@ -155,16 +153,16 @@ class TableData(LightningDataModule):
 
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> TableLoader:
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
-        if self.trainer is None or not self.is_asked_by_trainer:
-            return self.signed(PassLoader(dataset, batches, look_up=self.look_up))
-        return self.signed(ResumableLoader(dataset, batches, self.trainer))
+        if self.is_asked_by_trainer:
+            return self.signed(ResumableLoader(dataset, batches, self.trainer))
+        return self.signed(PassLoader(dataset, batches, look_up=self.look_up))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
         """Return a loader that yields each evaluation batch once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
         return self.signed(TableLoader(dataset, batches, look_up=look_up))
 
-    def signed(self, loader: Loader) -> Loader:
+    def signed(self, loader: TableLoader) -> TableLoader:
         """Return the loader with the method `reading`, with which a module refuses another vocabulary."""
         loader.reading = self.reading
         return loader

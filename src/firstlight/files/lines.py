@@ -43,11 +43,10 @@ def read_text(path: Path, encoding: str = UTF_8) -> Iterator[str]:
 
     Raises UserError with file and line if the file is empty or not text.
     """
-    is_empty = True
+    line = None
     for _, line in read_lines(path, encoding):
-        is_empty = False
         yield from _LINE.findall(line.replace("\r\n", "\n").replace("\r", "\n"))
-    if is_empty:
+    if line is None:
         raise UserError(f"{path}:1: the file is empty; name a file with text")
 
 

@@ -11,8 +11,7 @@ from firstlight.networks.positions import RotaryPositions
 class RecentCache:
     """The last few inputs of a causal convolution. Before the first token they are zero."""
 
-    def __init__(self) -> None:
-        self.vectors: Tensor | None = None  # (batch, count, dim)
+    vectors: Tensor | None = None  # (batch, count, dim)
 
     def extend(self, new: Tensor, count: int) -> Tensor:
         """Return the last `count` vectors and the new ones, (batch, count + new, dim), and store the last `count`."""
