@@ -242,8 +242,7 @@ def check_trainer(config: DictConfig) -> None:
     for key in ("accumulate_grad_batches", "check_val_every_n_epoch"):
         if is_number(trainer.get(key)) and trainer[key] < 1:
             raise UserError(f"trainer.{key}={trainer[key]} must be at least 1")
-    interval = trainer.get("val_check_interval")
-    if is_number(interval) and interval <= 0:
+    if is_number(interval := trainer.get("val_check_interval")) and interval <= 0:
         problem = "must be a share of an epoch above 0, or a number of batches of at least 1"
         remedy = "to train without validation, set trainer.limit_val_batches=0"
         raise UserError(f"trainer.val_check_interval={interval} {problem}; {remedy}")

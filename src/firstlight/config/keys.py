@@ -157,8 +157,7 @@ def _described(node: DictConfig, field: str, name: str) -> tuple[str, Any]:
     owner = OmegaConf.get_type(node)
     if not is_dataclass(owner):
         return parameter(str(node.get("_target_")), field)
-    text = _docstrings(owner).get(field)
-    if text is None:
+    if (text := _docstrings(owner).get(field)) is None:
         raise LookupError(f"{name}: no docstring of {owner.__name__} describes it; add one")
     hints = [typing.get_type_hints(each) for each in owner.__mro__]
     # A schema for OmegaConf, which has no lists in unions, leaves the type to a base class.

@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 
 def count_cuts(lengths: NDArray[np.int64], context_length: int) -> int:
     """Return the number of texts that are longer than the context, and warn of them. lengths: (texts,) in tokens."""
-    count = int((lengths > context_length).sum())
-    if count:
+    if count := int((lengths > context_length).sum()):
         message = "%d of %d texts are longer than the context of %d tokens and were cut"
         log.warning(message, count, len(lengths), context_length)
     return count

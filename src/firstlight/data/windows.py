@@ -157,8 +157,7 @@ def overlapping_windows(
     starts = np.arange(stride, num_targets - context_length + 1, stride)
     for i in range(0, len(starts), batch_size):
         yield stream[starts[i : i + batch_size, None] + np.arange(context_length + 1)], stride
-    rest = num_targets - first - stride * len(starts)
-    if rest:
+    if rest := num_targets - first - stride * len(starts):
         yield stream[np.arange(stride * (len(starts) + 1), len(stream))[None]], rest
 
 

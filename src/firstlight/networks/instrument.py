@@ -293,8 +293,7 @@ def _install(opened: ExitStack, point: Point, hook: Hook, function: HookFunction
     def see(value: Tensor) -> Tensor:
         if next(calls) % point.calls != point.call:
             return value
-        new = function(value, hook=hook)
-        if new is None:
+        if (new := function(value, hook=hook)) is None:
             return value
         if not isinstance(new, Tensor) or new.shape != value.shape:
             found = tuple(new.shape) if isinstance(new, Tensor) else type(new).__name__
