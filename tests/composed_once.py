@@ -31,14 +31,12 @@ OWN_FILES = f"file://{Path(__file__).parents[1] / 'conf'}"
 LOAD = ConfigRepository.load_config
 CREATE_LIST, MERGE = config_loader_impl.create_defaults_list, ConfigLoaderImpl._compose_config_from_defaults_list
 KEPT: dict[str, bytes] = {}  # pickled, which copies four times as fast as copy.deepcopy
-FOLDER: Path
+FOLDER = Path()  # in which all processes of the tests store what they have read and merged
 
 
 @contextlib.contextmanager
-def composed_once(folder: Path) -> Iterator[None]:
-    """Let Hydra use the cache, which is also stored in a folder, within the block."""
-    global FOLDER
-    FOLDER = folder
+def composed_once() -> Iterator[None]:
+    """Let Hydra use the cache within the block."""
     with (
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
         patch.object(ConfigRepository, "load_config", loaded),

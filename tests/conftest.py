@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     import firstlight.lit.light  # noqa: F401  (before Lightning, as in a command)
     import preloaded
 
-    if CAN_FORK and not TRUE_PROCESSES:
+    if CAN_FORK:
         start_server(preloaded.prepare)
     for name in FIXTURES:
         config.pluginmanager.import_plugin(name)
@@ -78,11 +78,11 @@ def no_server_is_left() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def files_are_merged_once(root: Path) -> Iterator[None]:
     """Let Hydra read and merge the same files once. The tests of the commands then take a third of the time."""
-    from composed_once import composed_once  # imports Hydra
+    import composed_once  # imports Hydra
 
-    folder = root / "composed"
-    folder.mkdir(exist_ok=True)
-    with contextlib.nullcontext() if TRUE_PROCESSES else composed_once(folder):
+    composed_once.FOLDER = root / "composed"
+    composed_once.FOLDER.mkdir(exist_ok=True)
+    with contextlib.nullcontext() if TRUE_PROCESSES else composed_once.composed_once():
         yield
 
 

@@ -7,7 +7,6 @@ start, the schemas registered with Hydra) is the same as in a new process.
 import atexit
 import gc
 import os
-from pathlib import Path
 
 import datasets  # noqa: F401
 import hydra  # noqa: F401
@@ -29,13 +28,15 @@ from wandb.sdk.launch.inputs import internal  # noqa: F401
 
 from composed_once import composed_once
 
+USED = composed_once()  # a context ends when nothing refers to it
+
 
 def prepare() -> None:
     """Let the fork server and its processes do less, as the tests' own process does."""
     atexit.unregister(MEDIA_TMP.cleanup)  # else the first process would remove the folder, which all of them use
     MEDIA_TMP._finalizer.detach()
     set_start_method("fork")  # by default, joblib starts new processes, and each imports the libraries again
-    composed_once(Path()).__enter__()
+    USED.__enter__()
     ConstrainedLayoutEngine.execute = lambda *_: None
     os.fsync = lambda _: None
     gc.enable()
