@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firstlight.callbacks.checkpoint import is_validation_of_fit
 from firstlight.callbacks.publish import data_if_any, data_of, publish_table
 from firstlight.callbacks.token_metrics import BITS_PER_NAT, Ratio, TokenMetric
 from firstlight.console import quoted_below
@@ -135,7 +135,7 @@ class TextSamples(Callback):
             data_of(trainer, self)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
+        if not trainer.is_global_zero or not is_validation_of_fit(trainer):
             return
         data = data_of(trainer, self)
         samples = self.write(data, pl_module)

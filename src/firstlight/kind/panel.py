@@ -5,7 +5,6 @@ Long texts are cut before any computation.
 
 import base64
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -16,6 +15,7 @@ import numpy as np
 
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.kind.attention import AttentionMap
+from firstlight.runs.folder import is_finite
 
 MOST_CHARACTERS = 10_000  # characters of a text that a run reads
 Event = dict[str, Any]  # sent to page.js, one on each line
@@ -48,8 +48,7 @@ class Inputs:
         value = self._values.get(name)
         if value is None or value == "":
             return default
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or (isinstance(value, float) and not math.isfinite(value)):
+        if not is_finite(value):
             raise BadInputError(f"{name}={value!r} must be a number")
         if not low <= value <= high:
             raise BadInputError(f"{name} must be between {low:g} and {high:g}")
