@@ -175,12 +175,12 @@ def test_a_later_default_does_not_change_a_resumed_run(tmp_path: Path, monkeypat
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text(OmegaConf.to_yaml(before, resolve=True))
     changes = {"optimizer.lr": 0.5, "dropout": 0.7, "trainer.log_every_n_steps": 3, "epochs": 77}
+    changes["tokenizer.min_document_frequency"] = 9
     lines = "".join(f"{key}: {value}\n" for key, value in changes.items() if "." not in key)
     (tmp_path / "conf" / "task").mkdir(parents=True)
     of_task = (CONFIG_DIR / "task" / "stars.yaml").read_text().replace("epochs: 4\n", lines)
-    (tmp_path / "conf" / "task" / "stars.yaml").write_text(
-        f"{of_task}optimizer: {{lr: 0.5}}\ntrainer: {{log_every_n_steps: 3}}\n"
-    )
+    others = "optimizer: {lr: 0.5}\ntrainer: {log_every_n_steps: 3}\ntokenizer: {min_document_frequency: 9}\n"
+    (tmp_path / "conf" / "task" / "stars.yaml").write_text(of_task + others)
 
     def resumed_with(*typed: str) -> DictConfig:
         config = compose(["task=stars", "resume=run", *typed])
@@ -189,7 +189,7 @@ def test_a_later_default_does_not_change_a_resumed_run(tmp_path: Path, monkeypat
 
     new, kept = compose(["task=stars"]), resumed_with()
     assert {key: OmegaConf.select(new, key) for key in changes} == changes
-    for key in (*changes, "model.dropout"):
+    for key in (*changes, "model.dropout", "data.tokenizer.min_document_frequency"):
         assert OmegaConf.select(kept, key) == OmegaConf.select(before, key) != OmegaConf.select(new, key)
     typed = resumed_with("dropout=0.7", "epochs=9")
     assert (typed.dropout, typed.model.dropout, typed.epochs) == (0.7, 0.7, 9)

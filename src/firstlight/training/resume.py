@@ -82,8 +82,9 @@ def keep_own_settings(config: DictConfig, typed: Sequence[str]) -> None:
     file = RunFolder(Path(config.resume or ".")).config_file
     if config.resume is None or not file.is_file() or keys & (set(groups()) - set(config) - {"task"}):
         return
-    saved, written = flat(read_config(file)), flat(OmegaConf.to_container(config, resolve=False))
+    written = flat(OmegaConf.to_container(config, resolve=False))
     written = {key: value for key, value in written.items() if not key.startswith("hydra.")}  # which is read-only
+    saved = {key: value for key, value in flat(read_config(file)).items() if key in written}
     given = {key: value for key, value in written.items() if any(f"{key}.".startswith(f"{each}.") for each in keys)}
     for follows in (False, True):  # the settings that follow from others, as ${dropout}, are compared after these
         now = flat(plain(config))
