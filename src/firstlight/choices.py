@@ -1,13 +1,21 @@
-"""Enum options by name, checks of options, errors for unknown names, and names in messages. Imports nothing heavy."""
+"""Enum options by name; descriptions and checks of options; unknown names, and names in messages. Imports little."""
 
 import difflib
 import typing
 from collections.abc import Collection, Iterable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from enum import Enum, EnumType
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice", bound=Enum)
+
+
+def descriptions(options: type) -> dict[str, str]:
+    """Return the description of each field of a dataclass, from `Args:` of its docstring and those of its bases."""
+    from docstring_parser import parse_from_object  # parses the source, which few commands require
+
+    parts = [part for part in reversed(options.__mro__) if is_dataclass(part)]
+    return {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
 
 
 def accept_names(options: Any, prefix: str = "") -> None:

@@ -1,6 +1,10 @@
-"""Names that are imported when they are first used: those of a package, and the classes of an attribute."""
+"""Names that are imported when they are first used: those of a package, and the classes of an attribute.
+
+Also what the other imports cost later: garbage collections visit all objects that they have made.
+"""
 
 import ast
+import gc
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -27,6 +31,16 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return found
 
     return find, lambda: sorted(modules), sorted(modules)
+
+
+def exclude_imports_from_collections() -> None:
+    """Exclude all present objects from garbage collections, unless an earlier call in this process has done it.
+
+    New objects are collected as often as by default, since those of a training step may hold large tensors.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.set_threshold(700)
 
 
 def later(*names: str) -> Any:

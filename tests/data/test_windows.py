@@ -25,7 +25,7 @@ def drawn(*, start: int = 0, size: int = SIZE, seed: int = 11, **options) -> Ran
 
 def shuffled(*, start: int = 0, size: int = SIZE, seed: int = 11, documents=DOCUMENTS, **options) -> ShuffledDocuments:
     together = partial(join, OFFSETS, separator=SEPARATOR)
-    batches = ShuffledDocuments(documents, together, CONTEXT, size, seed, **options)
+    batches = ShuffledDocuments(documents, together, len(together(documents)), CONTEXT, size, seed, **options)
     batches.start = start
     return batches
 

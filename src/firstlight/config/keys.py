@@ -20,9 +20,10 @@ from pkgutil import resolve_name
 from typing import Any
 
 import yaml
-from docstring_parser import ParseError, google, parse_from_object
+from docstring_parser import ParseError, google
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from firstlight.choices import descriptions
 from firstlight.config_files import CONFIG_DIR
 from firstlight.kind.kind import DataNode, ModelNode
 from firstlight.kind.registry import KINDS
@@ -166,10 +167,8 @@ def _described(node: DictConfig, field: str, name: str) -> tuple[str, Any]:
 
 @cache
 def _docstrings(owner: type) -> dict[str, str]:
-    """Return the descriptions of a dataclass's fields, from `Args:` of its docstring and those of its bases."""
-    parts = [part for part in reversed(owner.__mro__) if is_dataclass(part)]
-    described = {each.arg_name: each.description for part in parts for each in parse_from_object(part).params}
-    return {name: as_yaml(text).replace("`", "") for name, text in described.items() if text}
+    """Return the descriptions of a dataclass's fields as comments of YAML."""
+    return {name: as_yaml(text).replace("`", "") for name, text in descriptions(owner).items() if text}
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from enum import Enum
 from functools import partial
 from inspect import Parameter, Signature
@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, TypeVar
 
-from firstlight.choices import listed, refuse_unknown
+from firstlight.choices import descriptions, listed, refuse_unknown
 from firstlight.data.options import DataOptions
 from firstlight.files.atomic import write_atomically
 from firstlight.spelling import in_python, spelled
@@ -56,10 +56,7 @@ def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
 
 def _described(kind: type[DataOptions], indent: str) -> str:
     """Return a paragraph for the rows and for each option with its description, as it is given in Python."""
-    from docstring_parser import parse_from_object  # parses the source, which the commands do not require
-
-    parts = [part for part in reversed(kind.__mro__) if is_dataclass(part)]
-    found = {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
+    found = descriptions(kind)
     options = (f"{each.name}: {in_python(' '.join(found[each.name].split()))}" for each in fields(kind))
     filled = partial(fill, width=120, initial_indent=indent, subsequent_indent=indent + " " * 4)
     return "\n".join(map(filled, (ROWS, *options)))

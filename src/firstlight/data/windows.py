@@ -58,14 +58,20 @@ class ShuffledDocuments(EndlessBatches):
     """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4, names)."""
 
     def __init__(
-        self, documents: NDArray[np.int64], join: Join, context_length: int, batch_size: int, seed: int, **share: int
+        self,
+        documents: NDArray[np.int64],
+        join: Join,
+        num_tokens: int,
+        context_length: int,
+        batch_size: int,
+        seed: int,
+        **share: int,
     ) -> None:
-        """documents: (n,) the numbers of the documents."""
+        """documents: (n,) the numbers of the documents; num_tokens: those of all together, more than context_length."""
+        assert num_tokens > context_length, f"{num_tokens} tokens for a context of {context_length}"
         super().__init__(batch_size, seed, **share)
         self.documents, self.join, self.context_length = documents, join, context_length
-        tokens = len(join(documents))
-        self.num_windows = (tokens - 1) // context_length
-        assert self.num_windows, f"{tokens} tokens for a context of {context_length}"
+        self.num_windows = (num_tokens - 1) // context_length
 
     def __len__(self) -> int:
         return -(-self.num_windows // self.batch_size)

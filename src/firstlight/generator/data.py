@@ -109,7 +109,8 @@ class StreamData(TableData):
         if self.separator_id is None:
             batches = windows.RandomWindows(self.stream("train"), *sizes, **self.share)
         else:
-            batches = windows.ShuffledDocuments(documents, self._joined, *sizes, **self.share)
+            num_tokens = self._num_tokens("train")
+            batches = windows.ShuffledDocuments(documents, self._joined, num_tokens, *sizes, **self.share)
         if self.stateful_window:
             batches = windows.ContinuedWindows(batches.stream, self.stateful_window, options.batch_size)
         return self.training_loader(windows.Windows(), batches)

@@ -1,7 +1,6 @@
 """How many jobs of a sweep run at a time on this machine, their worker processes, and their shares of its GPUs."""
 
 import ctypes
-import gc
 import multiprocessing
 import os
 import re
@@ -21,6 +20,7 @@ from omegaconf import DictConfig
 
 from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command
+from firstlight.lazy import exclude_imports_from_collections
 from firstlight.sweeps.remote import NOT_STARTED
 from firstlight.sweeps.screen import OUTPUT, STANDARD
 
@@ -236,8 +236,7 @@ def begin_worker(variables: Mapping[str, str] | None = None, output: Path | None
     os.environ.update(variables)
     torch.set_num_threads(int(variables["OMP_NUM_THREADS"]))
     threadpool_limits(int(variables["OMP_NUM_THREADS"]))
-    gc.freeze()  # a garbage collection would copy the memory of everything that is imported
-    gc.set_threshold(700)  # Python's own, since the objects of a step may hold large tensors
+    exclude_imports_from_collections()  # a collection would also copy their memory, which the fork shares
     for number in filter(os.isatty, STANDARD if output else ()):
         os.dup2(os.open(str(output), os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
 

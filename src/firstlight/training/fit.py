@@ -1,7 +1,6 @@
 """One training run, from a checked config to a folder that every other command can use."""
 
 import csv
-import gc
 import logging
 import shutil
 import time
@@ -29,6 +28,7 @@ from firstlight.data.batches import steps_of
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.files.atomic import write_atomically
+from firstlight.lazy import exclude_imports_from_collections
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.metadata import refuse_other_state
@@ -55,9 +55,7 @@ def train(config: DictConfig, started_at: float, stack: tuple[Stack, int] | None
 
     started_at: The time.perf_counter of the run's start. stack: That of the job and its place there.
     """
-    if not gc.get_freeze_count():  # the first job of a process
-        gc.freeze()  # what is imported stays, so no collection visits it
-        gc.set_threshold(700)  # Python's own, since the objects of a step may hold large tensors
+    exclude_imports_from_collections()
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
         end_with_parent()
